@@ -1,0 +1,1 @@
+//! Small real programs under holdup; see `src/bin`.

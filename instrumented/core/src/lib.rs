@@ -1,0 +1,11 @@
+//! The pure middle of holdup.
+//!
+//! A [`Snapshot`] says who holds and who waits; `diagnose` thinks about it; `text` tells. Nothing here
+//! knows of tokio, clocks, locks, files or sockets: the same code serves the monitor thread inside a
+//! program, a failing test, the terminal app, and a unit test written as a few lines of text.
+
+pub mod finding;
+pub mod snapshot;
+
+pub use finding::{Code, Finding, FindingId, Mark, Verdict};
+pub use snapshot::Snapshot;

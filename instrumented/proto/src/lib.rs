@@ -1,0 +1,1 @@
+//! The wire format between a program under holdup and its clients.

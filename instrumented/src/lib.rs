@@ -1,0 +1,1 @@
+//! Tells who holds which permit of a tokio semaphore, who waits, and why it hangs.

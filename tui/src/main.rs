@@ -1,0 +1,2 @@
+//! The terminal app of holdup.
+fn main() {}
