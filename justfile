@@ -1,0 +1,28 @@
+# `just` shows the recipes. Each is one command that can also be typed without `just`.
+
+_default:
+    @just --list --unsorted
+
+# Everything that must hold before a change is taken.
+check:
+    .ci/run
+
+# All tests, as the README says.
+test *ARGS:
+    cargo test --workspace {{ ARGS }}
+
+# tokio's own semaphore tests, with only the import changed.
+tokio-tests:
+    cargo run --quiet --bin tokio-tests
+
+# A server that others wrote, mini-redis, under holdup.
+real:
+    cargo run --quiet --bin real
+
+# An example under the terminal app: `just demo`, `just demo spawn_loop`.
+demo *ARGS:
+    cargo demo {{ ARGS }}
+
+# The oldest Rust that we promise. Needs `rustup toolchain install 1.88`.
+msrv:
+    CARGO_TARGET_DIR=target/msrv cargo +1.88 check --workspace --all-targets --locked
