@@ -19,13 +19,8 @@ pub fn code(source: &str) -> String {
         } else if let Some(hashes) = raw_string(source, at) {
             let opening = rest.find('"').map_or(rest.len(), |quote| quote + 1);
             let closing = format!("\"{}", "#".repeat(hashes));
-            let content = rest[opening..]
-                .find(&closing)
-                .unwrap_or(rest.len() - opening);
-            (
-                opening..opening + content,
-                (opening + content + closing.len()).min(rest.len()),
-            )
+            let content = rest[opening..].find(&closing).unwrap_or(rest.len() - opening);
+            (opening..opening + content, (opening + content + closing.len()).min(rest.len()))
         } else if rest.starts_with('"') {
             let length = quoted(rest, b'"');
             (1..length.saturating_sub(1).max(1), length)
@@ -155,10 +150,7 @@ fn tokens(code: &str) -> Vec<&str> {
     let mut tokens = Vec::new();
     let mut at = 0;
     while at < bytes.len() {
-        let length = bytes[at..]
-            .iter()
-            .take_while(|byte| is_word(**byte))
-            .count();
+        let length = bytes[at..].iter().take_while(|byte| is_word(**byte)).count();
         let end = match length {
             0 if code[at..].starts_with("::") => at + 2,
             0 => at + code[at..].chars().next().map_or(1, char::len_utf8),
@@ -239,10 +231,7 @@ pub fn module(below_src: &Path) -> Vec<String> {
         .iter()
         .map(|part| part.to_string_lossy().into_owned())
         .collect();
-    if module
-        .last()
-        .is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str()))
-    {
+    if module.last().is_some_and(|last| ["mod", "lib", "main"].contains(&last.as_str())) {
         module.pop();
     }
     module
@@ -293,18 +282,12 @@ fn public_functions(body: &str) -> Vec<Function> {
             .iter()
             .rev()
             .take_while(|token| ["const", "async", "unsafe"].contains(token));
-        let public = at
-            .checked_sub(qualifiers.count() + 1)
-            .is_some_and(|before| tokens[before] == "pub");
+        let public =
+            at.checked_sub(qualifiers.count() + 1).is_some_and(|before| tokens[before] == "pub");
         if !public {
             continue;
         }
-        let open = at
-            + 2
-            + tokens[at + 2..]
-                .iter()
-                .position(|token| *token == "(")
-                .unwrap_or(0);
+        let open = at + 2 + tokens[at + 2..].iter().position(|token| *token == "(").unwrap_or(0);
         let mut depth = 0_u32;
         let end = tokens[open..].iter().position(|token| {
             match *token {
@@ -319,10 +302,7 @@ fn public_functions(body: &str) -> Vec<Function> {
         functions.push(Function {
             name: window[1].to_owned(),
             // `mut self` is the body's affair.
-            arguments: arguments
-                .strip_prefix("mut ")
-                .unwrap_or(arguments)
-                .to_owned(),
+            arguments: arguments.strip_prefix("mut ").unwrap_or(arguments).to_owned(),
         });
     }
     functions
@@ -342,20 +322,9 @@ mod tests {
     #[test]
     fn groups_and_relatives_are_written_out() {
         let module = module(Path::new("registry/ledger.rs"));
-        let paths = paths(
-            "use super::{a, b::{self, C as _}}; std::mem::take(x)",
-            &module,
-        );
-        for expected in [
-            "crate::registry::a",
-            "crate::registry::b::C",
-            "std::mem::take",
-            "x",
-        ] {
-            assert!(
-                paths.iter().any(|path| path == expected),
-                "{expected} in {paths:?}"
-            );
+        let paths = paths("use super::{a, b::{self, C as _}}; std::mem::take(x)", &module);
+        for expected in ["crate::registry::a", "crate::registry::b::C", "std::mem::take", "x"] {
+            assert!(paths.iter().any(|path| path == expected), "{expected} in {paths:?}");
         }
     }
 
@@ -368,10 +337,7 @@ mod tests {
     #[test]
     fn methods_are_those_of_the_type_itself() {
         let code = "\nimpl<'a> P<'a> {\n pub async fn a(mut self, n: u32,) -> u8 {}\n fn b() {}\n pub(crate) fn c() {}\n pub const fn d(self: Arc<Self>) {} }\nimpl Drop for P<'_> { pub fn e() {} }\nimpl Q { pub fn f() {} }";
-        let names: Vec<_> = methods(code, "P")
-            .into_iter()
-            .map(|f| (f.name, f.arguments))
-            .collect();
+        let names: Vec<_> = methods(code, "P").into_iter().map(|f| (f.name, f.arguments)).collect();
         let expected = [("a", "self , n : u32"), ("d", "self : Arc < Self >")];
         assert_eq!(
             names,

@@ -11,10 +11,7 @@ use std::process::{Command, Output, Stdio};
 #[must_use]
 pub fn root() -> PathBuf {
     let tests = Path::new(env!("CARGO_MANIFEST_DIR"));
-    tests
-        .parent()
-        .expect("this package lies in the workspace's folder")
-        .to_owned()
+    tests.parent().expect("this package lies in the workspace's folder").to_owned()
 }
 
 /// Cargo, the one that runs this program if cargo does.
@@ -81,9 +78,7 @@ impl Metadata {
     #[must_use]
     pub fn package(&self, name: &str) -> Package<'_> {
         let named = self.packages().filter(|package| package.name() == name);
-        named
-            .last()
-            .unwrap_or_else(|| panic!("no package `{name}` in the tree"))
+        named.last().unwrap_or_else(|| panic!("no package `{name}` in the tree"))
     }
 
     /// Where cargo puts what it builds.
@@ -164,10 +159,7 @@ impl Scratch {
             fs::remove_dir_all(folder)
                 .unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
         }
-        let scratch = Scratch {
-            folder: folder.to_owned(),
-            target: target.to_owned(),
-        };
+        let scratch = Scratch { folder: folder.to_owned(), target: target.to_owned() };
         scratch.write("Cargo.lock", read(&root().join("Cargo.lock")));
         scratch
     }
@@ -189,10 +181,7 @@ impl Scratch {
         let holdup = root().join("instrumented");
         let holdup = format!("path = {:?}", holdup.display().to_string());
         // A workspace of its own, or cargo would ask why it is no member of ours.
-        self.write(
-            "Cargo.toml",
-            format!("{}\n[workspace]\n", text.replace("HOLDUP", &holdup)),
-        );
+        self.write("Cargo.toml", format!("{}\n[workspace]\n", text.replace("HOLDUP", &holdup)));
     }
 
     /// Writes one file.
@@ -202,10 +191,8 @@ impl Scratch {
     /// If it cannot be written.
     pub fn write(&self, path: impl AsRef<Path>, text: impl AsRef<[u8]>) {
         let path = self.folder.join(path);
-        let written = path
-            .parent()
-            .map_or(Ok(()), fs::create_dir_all)
-            .and_then(|()| fs::write(&path, text));
+        let written =
+            path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| fs::write(&path, text));
         written.unwrap_or_else(|error| panic!("{}: {error}", path.display()));
     }
 
