@@ -241,7 +241,7 @@ impl Resource {
     /// All units there are: `initial + added − forgotten`.
     #[must_use]
     pub fn capacity(&self) -> u64 {
-        (self.initial + self.added).saturating_sub(self.forgotten)
+        self.initial.saturating_add(self.added).saturating_sub(self.forgotten)
     }
 
     /// Units handed to waits that have not been polled since: `capacity − available − held`.
@@ -249,7 +249,7 @@ impl Resource {
     /// They belong to the front of the queue, each wait taking at most what it asked for.
     #[must_use]
     pub fn granted(&self) -> u64 {
-        self.capacity().saturating_sub(self.available + self.usage.held)
+        self.capacity().saturating_sub(self.available.saturating_add(self.usage.held))
     }
 }
 

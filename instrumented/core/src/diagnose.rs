@@ -1,0 +1,58 @@
+//! From what was true to what it means.
+//!
+//! [`diagnose`] is a pure function of two snapshots. It builds a [`Context`] (the indexes that rules share, each
+//! built when first asked for) and runs every rule of `rules/` on it. A rule reports only what the evidence
+//! forces: where a path has no names, books were on the move, or a permit may have gone elsewhere, it says
+//! nothing. All of it is linear in the snapshot, apart from sorting; nothing recurses.
+
+mod context;
+
+use crate::finding::Finding;
+use crate::rules;
+use crate::snapshot::{Snapshot, StackId};
+pub(crate) use context::Context;
+use std::time::Duration;
+
+/// The thresholds of the rules.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Limits {
+    /// What is proven must have been so in two snapshots at least this far apart.
+    pub confirm: Duration,
+    /// Two waits that began within this time of each other may stand in the queue in either order: a wait is
+    /// written into the books a moment before or after it enters the queue.
+    pub queue_slack: Duration,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Limits { confirm: Duration::from_millis(50), queue_slack: Duration::from_millis(10) }
+    }
+}
+
+/// What is wrong in `current`, the oldest trouble first.
+///
+/// `previous` is an earlier snapshot of the same process; without one, or with one that is not
+/// [`Limits::confirm`] older, nothing can be proven.
+#[must_use]
+pub fn diagnose(current: &Snapshot, previous: Option<&Snapshot>, limits: &Limits) -> Vec<Finding> {
+    let context = Context::new(current, previous, limits);
+    let mut findings: Vec<Finding> =
+        rules::ALL.iter().flat_map(|rule| (rule.find)(&context)).collect();
+    findings.sort_by_key(|f| (f.since, f.code, f.id));
+    findings
+}
+
+/// The stacks that [`diagnose`] would look into, each once.
+///
+/// Names are costly to resolve, so a monitor asks first and resolves just these. Empty as long as no wait could
+/// possibly be stuck.
+#[must_use]
+pub fn needs_names(current: &Snapshot, limits: &Limits) -> Vec<StackId> {
+    let context = Context::new(current, None, limits);
+    let mut stacks: Vec<StackId> =
+        rules::ALL.iter().flat_map(|rule| (rule.stacks)(&context)).collect();
+    stacks.sort_unstable();
+    stacks.dedup();
+    stacks.retain(|id| *id != StackId::NONE);
+    stacks
+}

@@ -1,0 +1,99 @@
+//! What the rules share.
+
+use crate::balance::balance;
+use crate::diagnose::Limits;
+use crate::snapshot::{Hold, HoldId, Kind, Resource, ResourceId, Snapshot, Wait, WaitId};
+use std::cell::OnceCell;
+use std::collections::{HashMap, HashSet};
+
+/// The snapshots under diagnosis with their indexes.
+pub(crate) struct Context<'a> {
+    pub(crate) now: &'a Snapshot,
+    pub(crate) limits: &'a Limits,
+    before: Option<&'a Snapshot>,
+    judged: OnceCell<HashSet<ResourceId>>,
+    waits_before: OnceCell<HashMap<WaitId, &'a Wait>>,
+    holds_before: OnceCell<HashMap<HoldId, &'a Hold>>,
+}
+
+impl<'a> Context<'a> {
+    pub(crate) fn new(now: &'a Snapshot, before: Option<&'a Snapshot>, limits: &'a Limits) -> Self {
+        let before = before.filter(|before| {
+            before.process.pid == now.process.pid
+                && before.taken < now.taken
+                && now.taken.since(before.taken) >= limits.confirm
+        });
+        Context {
+            now,
+            limits,
+            before,
+            judged: OnceCell::new(),
+            waits_before: OnceCell::new(),
+            holds_before: OnceCell::new(),
+        }
+    }
+
+    /// Whether a wait on this resource can be judged: its books balance, and no units come from outside.
+    pub(crate) fn is_judged(&self, r: &Resource) -> bool {
+        self.judged.get_or_init(|| judged(self.now)).contains(&r.id)
+    }
+
+    /// This very wait was seen before.
+    pub(crate) fn confirmed_wait(&self, w: &Wait) -> bool {
+        let Some(before) = self.before else { return false };
+        let known =
+            self.waits_before.get_or_init(|| before.waits.iter().map(|w| (w.id, w)).collect());
+        known.get(&w.id).is_some_and(|b| (b.resource, b.units) == (w.resource, w.units))
+    }
+
+    /// This very hold was seen before.
+    pub(crate) fn confirmed_hold(&self, h: &Hold) -> bool {
+        let Some(before) = self.before else { return false };
+        let known =
+            self.holds_before.get_or_init(|| before.holds.iter().map(|h| (h.id, h)).collect());
+        known
+            .get(&h.id)
+            .is_some_and(|b| (b.resource, b.units, b.moved_to) == (h.resource, h.units, h.moved_to))
+    }
+
+    /// The resource has as many units as before.
+    pub(crate) fn confirmed_capacity(&self, r: &Resource) -> bool {
+        let before = self.before.and_then(|before| before.resource(r.id));
+        before.is_some_and(|b| b.settled && b.capacity() == r.capacity())
+    }
+}
+
+/// The resources with waits whose books can be relied on.
+fn judged(snapshot: &Snapshot) -> HashSet<ResourceId> {
+    let mut queues: HashMap<ResourceId, (u64, Vec<u64>)> = HashMap::new();
+    for w in &snapshot.waits {
+        queues.entry(w.resource).or_default().1.push(w.units);
+    }
+    if queues.is_empty() {
+        return HashSet::new();
+    }
+    for run in snapshot.holds.chunk_by(|a, b| a.resource == b.resource) {
+        if let Some((held, _)) = queues.get_mut(&run[0].resource) {
+            *held = run.iter().fold(*held, |sum, h| sum.saturating_add(h.units));
+        }
+    }
+    let sound = |id: ResourceId, held: u64, wanted: Vec<u64>| {
+        let r = snapshot.resource(id)?;
+        (self_contained(r) && balance(r, held, wanted).is_ok()).then_some(id)
+    };
+    queues.into_iter().filter_map(|(id, (held, wanted))| sound(id, held, wanted)).collect()
+}
+
+/// No units come but from holds that end.
+///
+/// Units that were forgotten may be credits that somebody adds back later, so a resource that ever forgot any is
+/// as open as one that ever got some.
+fn self_contained(r: &Resource) -> bool {
+    r.settled
+        && !r.closed
+        && r.initial > 0
+        && r.added == 0
+        && r.forgotten == 0
+        && !r.settings.grows
+        && matches!(r.kind, Kind::Semaphore | Kind::Mutex | Kind::RwLock)
+}

@@ -1,0 +1,28 @@
+//! One rule a file. A rule is told everything by the [`Context`] and answers with findings.
+
+mod unsatisfiable;
+
+use crate::diagnose::Context;
+use crate::finding::{Code, Finding, FindingId};
+use crate::snapshot::{StackId, WaitId};
+
+/// A rule.
+pub(crate) struct Rule {
+    /// What is wrong.
+    pub(crate) find: fn(&Context<'_>) -> Vec<Finding>,
+    /// The stacks whose names it would need for that.
+    pub(crate) stacks: fn(&Context<'_>) -> Vec<StackId>,
+}
+
+/// Every rule.
+pub(crate) const ALL: &[Rule] = &[unsatisfiable::RULE];
+
+/// The identity of a finding about these waits, independent of their order (FNV-1a).
+fn identity(code: Code, waits: &[WaitId]) -> FindingId {
+    let mut ids: Vec<u64> = waits.iter().map(|w| w.0).collect();
+    ids.sort_unstable();
+    let bytes = code.as_str().bytes().chain(ids.into_iter().flat_map(u64::to_le_bytes));
+    FindingId(bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
+        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
+    }))
+}
