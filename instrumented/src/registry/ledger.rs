@@ -1,0 +1,479 @@
+//! The books of one resource: a single-threaded state machine that turns what happens to permits into
+//! balanced accounts. Whatever concurrency there is lies outside.
+
+use super::queue::{Key, Queue};
+use holdup_core::snapshot::{ActorId, Call, Counters, HoldId, Moment, ScopeId, StackId, Usage, WaitId};
+use std::panic::Location;
+
+/// Who asks for units, from where, and since when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Request {
+    pub(crate) units: u64,
+    pub(crate) actor: ActorId,
+    pub(crate) scope: ScopeId,
+    pub(crate) stack: StackId,
+    pub(crate) site: &'static Location<'static>,
+    pub(crate) since: Moment,
+    pub(crate) call: Call,
+    pub(crate) owned: bool,
+    pub(crate) future: u64,
+    pub(crate) poller: u64,
+}
+
+/// A request that was served: a permit object.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct HoldRecord {
+    pub(crate) id: HoldId,
+    pub(crate) request: Request,
+    pub(crate) since: Moment,
+    pub(crate) moved_to: Option<ActorId>,
+}
+
+/// A request that has to wait.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WaitRecord {
+    pub(crate) id: WaitId,
+    pub(crate) request: Request,
+    pub(crate) last_poll: Moment,
+    pub(crate) poller: u64,
+}
+
+/// A permit's entry in the books.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum HoldKey {
+    /// Recorded under this key.
+    At(Key),
+    /// Counted, but without a record, because there was no room for it.
+    Unrecorded,
+    /// Nothing is recorded: holdup is off, or the permit has been merged or forgotten.
+    None,
+}
+
+/// The books of one resource.
+///
+/// `held` is kept for every permit, recorded or not, so that
+/// `capacity = available + held + granted` can be told from the totals alone.
+#[derive(Debug)]
+pub(crate) struct Ledger {
+    initial: u64,
+    added: u64,
+    forgotten: u64,
+    held: u64,
+    unrecorded: u64,
+    holds: Queue<HoldRecord>,
+    waits: Queue<WaitRecord>,
+    counters: Counters,
+    /// Changes with every change of the books.
+    version: u64,
+}
+
+impl Ledger {
+    pub(crate) const fn new(initial: u64) -> Self {
+        Ledger {
+            initial,
+            added: 0,
+            forgotten: 0,
+            held: 0,
+            unrecorded: 0,
+            holds: Queue::new(),
+            waits: Queue::new(),
+            counters: Counters {
+                acquired: 0,
+                waited: 0,
+                released: 0,
+                rejected: 0,
+                cancelled: 0,
+                wait_nanos: 0,
+                cancelled_nanos: 0,
+                held_nanos: 0,
+            },
+            version: 0,
+        }
+    }
+
+    /// A request has to wait. `None`: there is no room for the record.
+    pub(crate) fn wait(&mut self, id: WaitId, request: Request) -> Option<Key> {
+        self.version += 1;
+        let (last_poll, poller) = (request.since, request.poller);
+        self.waits.push(WaitRecord { id, request, last_poll, poller })
+    }
+
+    /// A waiting request was polled again.
+    pub(crate) fn polled(&mut self, key: Key, now: Moment, poller: u64) {
+        if let Some(wait) = self.waits.get_mut(key) {
+            (wait.last_poll, wait.poller) = (now, poller);
+        }
+    }
+
+    /// A waiting request ended without a permit: it was dropped, or the resource was closed.
+    pub(crate) fn gave_up(&mut self, key: Key, now: Moment) {
+        self.version += 1;
+        if let Some(wait) = self.waits.remove(key) {
+            self.counters.cancelled += 1;
+            self.counters.cancelled_nanos += nanos(now, wait.request.since);
+        }
+    }
+
+    /// A request was served; `waited` is its wait, if it had one, `recorded` whether there is room.
+    pub(crate) fn acquired(
+        &mut self,
+        id: Option<HoldId>,
+        request: Request,
+        waited: Option<Key>,
+        now: Moment,
+    ) -> HoldKey {
+        self.version += 1;
+        self.counters.acquired += 1;
+        self.held += request.units;
+        if let Some(wait) = waited.and_then(|key| self.waits.remove(key)) {
+            self.counters.waited += 1;
+            self.counters.wait_nanos += nanos(now, wait.request.since);
+        }
+        let key = id.and_then(|id| self.holds.push(HoldRecord { id, request, since: now, moved_to: None }));
+        self.recorded(key, request.units)
+    }
+
+    fn recorded(&mut self, key: Option<Key>, units: u64) -> HoldKey {
+        match key {
+            Some(key) => HoldKey::At(key),
+            None => {
+                self.unrecorded += units;
+                HoldKey::Unrecorded
+            }
+        }
+    }
+
+    /// Takes a permit of `units` out of the books.
+    fn remove(&mut self, key: HoldKey, units: u64) -> Option<HoldRecord> {
+        self.version += 1;
+        match key {
+            HoldKey::At(key) => {
+                self.held = self.held.saturating_sub(units);
+                self.holds.remove(key)
+            }
+            HoldKey::Unrecorded => {
+                self.held = self.held.saturating_sub(units);
+                self.unrecorded = self.unrecorded.saturating_sub(units);
+                None
+            }
+            HoldKey::None => None,
+        }
+    }
+
+    /// A permit of `units` was given back. Returns who had acquired it.
+    pub(crate) fn released(&mut self, key: HoldKey, units: u64, now: Moment) -> Option<ActorId> {
+        let hold = self.remove(key, units);
+        if key != HoldKey::None {
+            self.counters.released += 1;
+        }
+        let hold = hold?;
+        self.counters.held_nanos += nanos(now, hold.since);
+        Some(hold.request.actor)
+    }
+
+    /// A permit of `units` was forgotten: its units are lost.
+    pub(crate) fn forgotten(&mut self, key: HoldKey, units: u64) {
+        self.remove(key, units);
+        if key != HoldKey::None {
+            self.forgotten += units;
+        }
+    }
+
+    /// The permit `from`, of `units`, became part of `into`.
+    pub(crate) fn merged(&mut self, into: HoldKey, from: HoldKey, units: u64) {
+        if from == HoldKey::None {
+            return;
+        }
+        self.remove(from, units);
+        match into {
+            HoldKey::At(key) => {
+                self.held += units;
+                if let Some(hold) = self.holds.get_mut(key) {
+                    hold.request.units += units;
+                }
+            }
+            HoldKey::Unrecorded => {
+                self.held += units;
+                self.unrecorded += units;
+            }
+            HoldKey::None => {}
+        }
+    }
+
+    /// `units` of the permit `from` became a permit of their own, with the same history.
+    pub(crate) fn split(&mut self, from: HoldKey, units: u64, id: Option<HoldId>) -> HoldKey {
+        self.version += 1;
+        match from {
+            HoldKey::At(key) => {
+                let Some(hold) = self.holds.get_mut(key) else { return HoldKey::None };
+                hold.request.units = hold.request.units.saturating_sub(units);
+                let mut part = *hold;
+                part.request.units = units;
+                let key = id.and_then(|id| {
+                    part.id = id;
+                    self.holds.push_behind(key, part)
+                });
+                self.recorded(key, units)
+            }
+            other => other,
+        }
+    }
+
+    /// A permit was used by `actor`. True if that is not who acquired it.
+    pub(crate) fn used(&mut self, key: HoldKey, actor: ActorId) -> bool {
+        let HoldKey::At(key) = key else { return false };
+        let Some(hold) = self.holds.get_mut(key) else { return false };
+        let moved = elsewhere(hold.request.actor, actor);
+        if moved && hold.moved_to != Some(actor) {
+            hold.moved_to = Some(actor);
+            self.version += 1;
+        }
+        moved
+    }
+
+    /// Units came from outside.
+    pub(crate) fn added(&mut self, units: u64) {
+        self.version += 1;
+        self.added += units;
+    }
+
+    /// Free units were taken away for good.
+    pub(crate) fn withdrawn(&mut self, units: u64) {
+        self.version += 1;
+        self.forgotten += units;
+    }
+
+    /// A `try_` call found no unit.
+    pub(crate) fn rejected(&mut self) {
+        self.counters.rejected += 1;
+    }
+
+    pub(crate) fn initial(&self) -> u64 {
+        self.initial
+    }
+
+    pub(crate) fn total_added(&self) -> u64 {
+        self.added
+    }
+
+    pub(crate) fn total_forgotten(&self) -> u64 {
+        self.forgotten
+    }
+
+    pub(crate) fn counters(&self) -> Counters {
+        self.counters
+    }
+
+    pub(crate) fn version(&self) -> u64 {
+        self.version
+    }
+
+    pub(crate) fn holds(&self) -> &Queue<HoldRecord> {
+        &self.holds
+    }
+
+    pub(crate) fn waits(&self) -> &Queue<WaitRecord> {
+        &self.waits
+    }
+
+    pub(crate) fn usage(&self) -> Usage {
+        Usage {
+            held: self.held,
+            holders: self.holds.len() as u64,
+            waiting: self.waits.len() as u64,
+            oldest_hold: self.holds.first().map(|hold| hold.since),
+            oldest_wait: self.waits.first().map(|wait| wait.request.since),
+        }
+    }
+
+    /// Whether the books explain that `available` units are free: see `diagnosis`, the life of a permit.
+    ///
+    /// Between a change of the resource and the entry in the books they do not, for a moment.
+    pub(crate) fn balances(&self, available: u64, closed: bool) -> bool {
+        if self.unrecorded > 0 {
+            return false;
+        }
+        let Some(capacity) = (self.initial + self.added).checked_sub(self.forgotten) else { return false };
+        let Some(mut granted) = capacity.checked_sub(available + self.held) else { return false };
+        if available > 0 && !closed && self.waits.first().is_some_and(|wait| wait.request.units <= available) {
+            return false;
+        }
+        for wait in self.waits.iter() {
+            if granted == 0 {
+                break;
+            }
+            granted -= granted.min(wait.request.units);
+        }
+        granted == 0
+    }
+}
+
+/// Whether `user` is certainly not the same party as `owner`.
+///
+/// A call outside any poll shows the thread only, and a root future runs on some thread: that says nothing.
+pub(crate) fn elsewhere(owner: ActorId, user: ActorId) -> bool {
+    owner != user && !matches!((owner, user), (ActorId::Root(_), ActorId::Thread(_)))
+}
+
+fn nanos(now: Moment, since: Moment) -> u64 {
+    now.0.saturating_sub(since.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn request(units: u64) -> Request {
+        Request {
+            units,
+            actor: ActorId::Task(1),
+            scope: ScopeId(0),
+            stack: StackId::NONE,
+            site: Location::caller(),
+            since: Moment(10),
+            call: Call::Acquire,
+            owned: false,
+            future: 0,
+            poller: 0,
+        }
+    }
+
+    /// A ledger beside the semaphore that it is the ledger of.
+    struct Beside {
+        ledger: Ledger,
+        available: u64,
+        ids: u64,
+    }
+
+    impl Beside {
+        fn new(initial: u64) -> Self {
+            Beside { ledger: Ledger::new(initial), available: initial, ids: 0 }
+        }
+
+        fn id(&mut self) -> u64 {
+            self.ids += 1;
+            self.ids
+        }
+
+        fn acquire(&mut self, units: u64) -> HoldKey {
+            self.available -= units;
+            let id = HoldId(self.id());
+            let key = self.ledger.acquired(Some(id), request(units), None, Moment(10));
+            self.check();
+            key
+        }
+
+        fn release(&mut self, key: HoldKey, units: u64) {
+            self.available += units;
+            self.ledger.released(key, units, Moment(30));
+            self.check();
+        }
+
+        #[track_caller]
+        fn check(&self) {
+            assert!(self.ledger.balances(self.available, false), "{:?}", self.ledger);
+        }
+    }
+
+    #[test]
+    fn the_books_balance_through_the_life_of_permits() {
+        let mut b = Beside::new(4);
+        b.check();
+        let one = b.acquire(1);
+        let three = b.acquire(3);
+        assert_eq!(b.ledger.usage().held, 4);
+
+        // Two of the three become a permit of their own, and one of them joins the first.
+        let id = HoldId(b.id());
+        let two = b.ledger.split(three, 2, Some(id));
+        b.check();
+        b.ledger.merged(one, two, 2);
+        b.check();
+        assert_eq!(b.ledger.usage().holders, 2);
+
+        b.release(three, 1);
+        b.ledger.forgotten(one, 3);
+        b.check();
+        assert_eq!((b.ledger.total_forgotten(), b.ledger.usage().held), (3, 0));
+
+        b.available += 5;
+        b.ledger.added(5);
+        b.check();
+        b.available -= 2;
+        b.ledger.withdrawn(2);
+        b.check();
+        let counters = b.ledger.counters();
+        assert_eq!((counters.acquired, counters.released, counters.held_nanos), (2, 1, 20));
+    }
+
+    #[test]
+    fn granted_units_belong_to_the_front_of_the_queue() {
+        let mut b = Beside::new(3);
+        let all = b.acquire(3);
+        let first = b.ledger.wait(WaitId(1), request(2)).expect("room");
+        let second = b.ledger.wait(WaitId(2), request(2)).expect("room");
+        b.check();
+
+        // The semaphore hands all three out before anybody is polled: two to the first, one to the second.
+        b.ledger.released(all, 3, Moment(20));
+        b.check();
+        assert!(!b.ledger.balances(3, false), "free units in front of a queue are on their way");
+
+        b.ledger.acquired(Some(HoldId(9)), request(2), Some(first), Moment(25));
+        b.check();
+        assert_eq!(b.ledger.counters().waited, 1);
+        assert_eq!(b.ledger.counters().wait_nanos, 15);
+
+        // The second gives up: what it had gathered becomes free.
+        b.ledger.gave_up(second, Moment(40));
+        assert!(!b.ledger.balances(0, false));
+        b.available = 1;
+        b.check();
+        assert_eq!(b.ledger.counters().cancelled_nanos, 30);
+    }
+
+    #[test]
+    fn what_has_no_record_keeps_the_totals_and_admits_that_it_cannot_tell() {
+        let mut b = Beside::new(2);
+        let key = b.ledger.acquired(None, request(2), None, Moment(10));
+        assert_eq!(key, HoldKey::Unrecorded);
+        assert_eq!(b.ledger.usage().held, 2);
+        assert!(!b.ledger.balances(0, false));
+        let part = b.ledger.split(key, 1, Some(HoldId(1)));
+        b.ledger.merged(key, part, 1);
+        b.ledger.released(key, 2, Moment(11));
+        assert_eq!(b.ledger.usage().held, 0);
+        b.check();
+    }
+
+    #[test]
+    fn use_by_another_task_shows_where_a_permit_went() {
+        use ActorId::{Root, Task, Thread};
+        let table = [
+            (Task(1), Task(1), false),
+            (Task(1), Task(2), true),
+            (Task(1), Thread(1), true),
+            (Root(1), Task(1), true),
+            (Root(1), Thread(1), false),
+            (Thread(1), Thread(2), true),
+        ];
+        for (owner, user, moved) in table {
+            let mut ledger = Ledger::new(1);
+            let request = Request { actor: owner, ..request(1) };
+            let key = ledger.acquired(Some(HoldId(1)), request, None, Moment(1));
+            assert_eq!(ledger.used(key, user), moved, "{owner:?} {user:?}");
+            let seen = ledger.holds().first().expect("held").moved_to;
+            assert_eq!(seen, moved.then_some(user));
+        }
+    }
+
+    #[test]
+    fn a_key_is_good_once() {
+        let mut b = Beside::new(1);
+        let key = b.acquire(1);
+        b.release(key, 1);
+        assert_eq!(b.ledger.released(key, 0, Moment(99)), None);
+        assert_eq!(b.ledger.released(HoldKey::None, 1, Moment(99)), None);
+        b.check();
+    }
+}

@@ -1,0 +1,290 @@
+//! One instrumented primitive: tokio's own, with its books.
+
+use super::ledger::{HoldKey, Ledger, Request};
+use super::queue::Key;
+use super::{REGISTRY, next_id, now, scope, statics};
+use crate::{actor, config, monitor, stack};
+use holdup_core::snapshot::{self, ActorId, Call, HoldId, Kind, Moment, ResourceId, ScopeId, Settings, WaitId};
+use std::panic::Location;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Context;
+
+/// What the user said of a resource.
+#[derive(Clone, Debug, Default)]
+struct Said {
+    name: Option<Arc<str>>,
+    settings: Settings,
+}
+
+/// One instrumented primitive. The user's value holds it; the registry knows it weakly.
+#[derive(Debug)]
+pub(crate) struct Resource {
+    id: ResourceId,
+    kind: Kind,
+    created: &'static Location<'static>,
+    created_at: Moment,
+    scope: ScopeId,
+    /// Nothing is recorded if this is false.
+    on: bool,
+    pub(crate) semaphore: tokio::sync::Semaphore,
+    said: Mutex<Said>,
+    ledger: Mutex<Ledger>,
+    /// Where the user's value was when somebody last borrowed a permit from it.
+    address: AtomicU64,
+    /// A borrowed permit of it can be anywhere, or was seen to be.
+    roaming: AtomicBool,
+}
+
+impl Resource {
+    /// Registers a resource that was created at `created`.
+    pub(crate) fn register(
+        kind: Kind,
+        initial: u64,
+        semaphore: tokio::sync::Semaphore,
+        created: &'static Location<'static>,
+    ) -> Arc<Resource> {
+        let on = config::get().on;
+        let resource = Arc::new(Resource {
+            id: ResourceId(next_id()),
+            kind,
+            created,
+            created_at: now(),
+            scope: scope::current(),
+            on,
+            semaphore,
+            said: Mutex::default(),
+            ledger: Mutex::new(Ledger::new(initial)),
+            address: AtomicU64::new(0),
+            roaming: AtomicBool::new(false),
+        });
+        if on {
+            REGISTRY.add(resource.id, &resource);
+        }
+        resource
+    }
+
+    pub(crate) fn id(&self) -> ResourceId {
+        self.id
+    }
+
+    pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
+        // The ledger never panics half-way; if it ever did, wrong books are better than a second panic.
+        self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn said(&self) -> MutexGuard<'_, Said> {
+        self.said.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn set_name(&self, name: Arc<str>) {
+        self.said().name = Some(name);
+    }
+
+    pub(crate) fn change_settings(&self, change: impl FnOnce(&mut Settings)) {
+        change(&mut self.said().settings);
+    }
+
+    /// Notes where the user's value is now, which decides whether it is a `static`.
+    pub(crate) fn borrowed_at(&self, address: *const ()) {
+        self.address.store(address.addr() as u64, Ordering::Relaxed);
+    }
+
+    /// Describes a request at its first poll (or its call, where there is no poll).
+    ///
+    /// `future` is an address that stays the same for as long as the request is being polled.
+    pub(crate) fn request(
+        &self,
+        units: u64,
+        call: Call,
+        owned: bool,
+        site: &'static Location<'static>,
+        poll: Option<(&Context<'_>, *const ())>,
+    ) -> Option<Request> {
+        if !self.on {
+            return None;
+        }
+        let cx = poll.map(|(cx, _)| cx);
+        Some(Request {
+            units,
+            actor: actor::current(cx),
+            scope: scope::current(),
+            stack: stack::capture(),
+            site,
+            since: now(),
+            call,
+            owned,
+            future: poll.map_or(0, |(_, future)| future.addr() as u64),
+            poller: cx.map_or(0, actor::poller),
+        })
+    }
+
+    /// The request has to wait.
+    pub(crate) fn wait(&self, request: &Request) -> Option<Key> {
+        if !REGISTRY.waits.take() {
+            return None;
+        }
+        let key = self.ledger().wait(WaitId(next_id()), *request);
+        monitor::wake();
+        key
+    }
+
+    /// The waiting request was polled again, and waits on.
+    pub(crate) fn polled(&self, wait: Key, cx: &Context<'_>) {
+        let (now, poller) = (now(), actor::poller(cx));
+        self.ledger().polled(wait, now, poller);
+    }
+
+    /// The waiting request ended without a permit.
+    pub(crate) fn gave_up(&self, wait: Key) {
+        let now = now();
+        self.ledger().gave_up(wait, now);
+        REGISTRY.waits.give_back();
+    }
+
+    /// The request was served.
+    pub(crate) fn acquired(&self, request: Option<&Request>, waited: Option<Key>) -> HoldKey {
+        let Some(request) = request else { return HoldKey::None };
+        if waited.is_some() {
+            REGISTRY.waits.give_back();
+        }
+        let room = REGISTRY.holds.take();
+        let mut ledger = self.ledger();
+        // Numbered and timed under the lock, so that the records are in order by both.
+        let id = room.then(|| HoldId(next_id()));
+        ledger.acquired(id, *request, waited, now())
+    }
+
+    /// A permit was given back.
+    pub(crate) fn released(&self, hold: HoldKey, units: u64) {
+        if hold == HoldKey::None {
+            return;
+        }
+        let now = now();
+        let owner = self.ledger().released(hold, units, now);
+        if hold != HoldKey::Unrecorded {
+            REGISTRY.holds.give_back();
+        }
+        if owner.is_some_and(|owner| super::ledger::elsewhere(owner, actor::current(None))) {
+            self.roaming.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// A permit was forgotten.
+    pub(crate) fn forgotten(&self, hold: HoldKey, units: u64) {
+        self.ledger().forgotten(hold, units);
+        if matches!(hold, HoldKey::At(_)) {
+            REGISTRY.holds.give_back();
+        }
+    }
+
+    /// The permit `from` became part of `into`.
+    pub(crate) fn merged(&self, into: HoldKey, from: HoldKey, units: u64) {
+        self.ledger().merged(into, from, units);
+        if matches!(from, HoldKey::At(_)) {
+            REGISTRY.holds.give_back();
+        }
+    }
+
+    /// `units` of a permit became a permit of their own.
+    pub(crate) fn split(&self, from: HoldKey, units: u64) -> HoldKey {
+        if from == HoldKey::None {
+            return from;
+        }
+        let id = REGISTRY.holds.take().then(|| HoldId(next_id()));
+        self.ledger().split(from, units, id)
+    }
+
+    /// A permit was looked at or changed: whoever does that has it.
+    pub(crate) fn used(&self, hold: HoldKey) {
+        if hold == HoldKey::None {
+            return;
+        }
+        let user: ActorId = actor::current(None);
+        if self.ledger().used(hold, user) {
+            self.roaming.store(true, Ordering::Relaxed);
+        }
+    }
+
+    pub(crate) fn added(&self, units: u64) {
+        if self.on {
+            self.ledger().added(units);
+        }
+    }
+
+    pub(crate) fn withdrawn(&self, units: u64) {
+        if self.on {
+            self.ledger().withdrawn(units);
+        }
+    }
+
+    pub(crate) fn rejected(&self) {
+        if self.on {
+            self.ledger().rejected();
+        }
+    }
+
+    fn is_roaming(&self) -> bool {
+        if self.roaming.load(Ordering::Relaxed) {
+            return true;
+        }
+        let address = self.address.load(Ordering::Relaxed);
+        let found = address != 0 && statics::contains(address);
+        if found {
+            self.roaming.store(true, Ordering::Relaxed);
+        }
+        found
+    }
+
+    /// The resource as a snapshot shows it, with the version of the books it was taken from.
+    pub(super) fn summary(&self, sites: &mut super::sites::Sites) -> (snapshot::Resource, u64) {
+        let said = self.said().clone();
+        let roaming = self.is_roaming();
+        let created = sites.id(self.created);
+        let mut tries = 0;
+        loop {
+            let ledger = self.ledger();
+            let available = self.semaphore.available_permits() as u64;
+            let closed = self.semaphore.is_closed();
+            let settled = ledger.balances(available, closed);
+            tries += 1;
+            if !settled && tries < 4 {
+                // A record is on its way: leave the lock to the thread that brings it.
+                drop(ledger);
+                std::thread::yield_now();
+                continue;
+            }
+            let resource = snapshot::Resource {
+                id: self.id,
+                kind: self.kind,
+                name: said.name,
+                created,
+                created_at: self.created_at,
+                scope: self.scope,
+                is_static: roaming,
+                initial: ledger.initial(),
+                added: ledger.total_added(),
+                forgotten: ledger.total_forgotten(),
+                available,
+                closed,
+                settled,
+                usage: ledger.usage(),
+                counters: ledger.counters(),
+                settings: said.settings,
+            };
+            return (resource, ledger.version());
+        }
+    }
+}
+
+impl Drop for Resource {
+    fn drop(&mut self) {
+        if self.on {
+            let ledger = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner);
+            // Permits that were leaked with `mem::forget` are still counted.
+            REGISTRY.holds.give_back_many(ledger.holds().len());
+            REGISTRY.waits.give_back_many(ledger.waits().len());
+            REGISTRY.remove(self.id);
+        }
+    }
+}

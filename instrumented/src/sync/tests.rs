@@ -1,0 +1,294 @@
+//! How the instrumented semaphore keeps its books, polled by hand.
+
+use crate::registry;
+use crate::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
+use crate::{ResourceExt, Scope};
+use holdup_core::Snapshot;
+use holdup_core::snapshot::{ActorId, Call, Resource};
+use static_assertions::{assert_impl_all, assert_not_impl_any};
+use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
+use std::sync::Arc;
+use tokio_test::task::spawn;
+use tokio_test::{assert_pending, assert_ready, assert_ready_err, assert_ready_ok};
+
+assert_impl_all!(Semaphore: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, std::fmt::Debug);
+assert_impl_all!(SemaphorePermit<'static>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, std::fmt::Debug);
+assert_impl_all!(OwnedSemaphorePermit: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, std::fmt::Debug);
+assert_not_impl_any!(Semaphore: Clone, Default);
+assert_not_impl_any!(OwnedSemaphorePermit: Clone);
+
+/// What the books say of the only resource of a scope.
+fn only(scope: Scope) -> (Resource, Snapshot) {
+    let snapshot = scope.snapshot();
+    let [resource] = &snapshot.resources[..] else { panic!("one resource, not {:?}", snapshot.resources) };
+    assert!(resource.settled, "the books do not balance: {resource:?}");
+    (resource.clone(), snapshot)
+}
+
+fn in_scope<T>(make: impl FnOnce() -> T) -> (Scope, T, crate::Entered) {
+    let scope = Scope::new();
+    let entered = scope.enter();
+    (scope, make(), entered)
+}
+
+#[test]
+fn a_permit_is_in_the_books_for_as_long_as_it_lives() {
+    let (scope, sem, _entered) = in_scope(|| Semaphore::new(3).named("three"));
+    let line = line!() + 1;
+    let mut acquire = spawn(sem.acquire());
+    assert!(only(scope).1.holds.is_empty(), "an acquire does nothing until it is polled");
+    let permit = assert_ready_ok!(acquire.poll());
+    let (resource, snapshot) = only(scope);
+    assert_eq!(resource.name.as_deref(), Some("three"));
+    assert_eq!((resource.capacity(), resource.available, resource.usage.held), (3, 2, 1));
+    let [hold] = &snapshot.holds[..] else { panic!("one hold") };
+    let site = snapshot.site(hold.site).expect("known");
+    assert_eq!((&*site.file, site.line), (file!(), line));
+    assert!(matches!(hold.actor, ActorId::Root(_)));
+    assert_eq!((hold.units, hold.call, hold.owned), (1, Call::Acquire, false));
+    assert!(snapshot.stack(hold.stack).is_some_and(|stack| stack.addresses.len() > 5));
+    drop(permit);
+    let (resource, snapshot) = only(scope);
+    assert_eq!((resource.available, snapshot.holds.len()), (3, 0));
+    assert_eq!((resource.counters.acquired, resource.counters.released), (1, 1));
+}
+
+#[test]
+fn waits_are_in_queue_order_and_become_holds() {
+    let (scope, sem, _entered) = in_scope(|| Arc::new(Semaphore::new(1)));
+    let first = sem.try_acquire().expect("free");
+    let mut second = spawn(sem.acquire());
+    let mut third = spawn(sem.clone().acquire_owned());
+    assert_pending!(second.poll());
+    assert_pending!(third.poll());
+    let (_, snapshot) = only(scope);
+    assert_eq!(snapshot.waits.len(), 2);
+    assert!(snapshot.waits[0].since <= snapshot.waits[1].since);
+    assert_eq!((snapshot.waits[0].owned, snapshot.waits[1].owned), (false, true));
+    assert_ne!(snapshot.waits[0].future, snapshot.waits[1].future);
+    assert_eq!(snapshot.holds[0].call, Call::Try);
+
+    drop(first);
+    assert!(second.is_woken());
+    let (resource, _) = only(scope);
+    assert_eq!((resource.available, resource.usage.held, resource.granted()), (0, 0, 1), "granted, not polled");
+    let second = assert_ready_ok!(second.poll());
+    assert_pending!(third.poll());
+    let (resource, snapshot) = only(scope);
+    assert_eq!((snapshot.holds.len(), snapshot.waits.len(), resource.granted()), (1, 1, 0));
+    assert_eq!(resource.counters.waited, 1);
+
+    drop(third);
+    drop(second);
+    let (resource, snapshot) = only(scope);
+    assert_eq!((snapshot.waits.len(), resource.counters.cancelled, resource.available), (0, 1, 1));
+}
+
+#[test]
+fn a_large_request_hoards_and_gives_back_when_it_gives_up() {
+    let (scope, sem, _entered) = in_scope(|| Semaphore::new(4));
+    let one = sem.try_acquire().expect("free");
+    let mut all = spawn(sem.acquire_many(4));
+    assert_pending!(all.poll());
+    let (resource, _) = only(scope);
+    assert_eq!((resource.available, resource.granted()), (0, 3));
+    drop(all);
+    let (resource, _) = only(scope);
+    assert_eq!((resource.available, resource.granted()), (3, 0));
+    drop(one);
+}
+
+#[test]
+fn closing_ends_waits() {
+    let (scope, sem, _entered) = in_scope(|| Semaphore::new(0));
+    let mut wait = spawn(sem.acquire());
+    assert_pending!(wait.poll());
+    sem.close();
+    only(scope);
+    assert!(wait.is_woken());
+    assert_ready_err!(wait.poll());
+    let (resource, snapshot) = only(scope);
+    assert!(resource.closed && snapshot.waits.is_empty());
+    assert_ready_err!(spawn(sem.acquire()).poll());
+    assert_eq!(sem.try_acquire().expect_err("closed"), TryAcquireError::Closed);
+    assert_eq!(only(scope).0.counters.rejected, 0, "closed is not full");
+}
+
+#[test]
+fn merge_split_forget_and_add_keep_the_balance() {
+    let (scope, sem, _entered) = in_scope(|| Arc::new(Semaphore::new(5)));
+    let mut three = sem.clone().try_acquire_many_owned(3).expect("free");
+    let two = three.split(2).expect("enough");
+    assert!(three.split(2).is_none());
+    let mut other = sem.try_acquire().expect("free");
+    other.merge(sem.try_acquire().expect("free"));
+    let (resource, snapshot) = only(scope);
+    assert_eq!((resource.usage.held, snapshot.holds.len()), (5, 3));
+    assert_eq!(sem.try_acquire().expect_err("full"), TryAcquireError::NoPermits);
+
+    other.forget();
+    sem.add_permits(1);
+    assert_eq!(sem.forget_permits(9), 1);
+    drop(two);
+    three.merge(sem.clone().try_acquire_owned().expect("free"));
+    assert_eq!(three.num_permits(), 2);
+    let (resource, snapshot) = only(scope);
+    assert_eq!((resource.capacity(), resource.forgotten, resource.added), (3, 3, 1));
+    assert_eq!((resource.usage.held, snapshot.holds.len(), resource.counters.rejected), (2, 1, 1));
+    drop(three);
+    assert_eq!(only(scope).0.available, 3);
+}
+
+#[test]
+fn merging_permits_of_different_semaphores_panics_and_loses_nothing() {
+    let (scope, (a, b), _entered) = in_scope(|| (Semaphore::new(1), Semaphore::new(1)));
+    let panic = catch_unwind(AssertUnwindSafe(|| {
+        let mut mine = a.try_acquire().expect("free");
+        mine.merge(b.try_acquire().expect("free"));
+    }));
+    assert!(panic.is_err());
+    let snapshot = scope.snapshot();
+    assert!(snapshot.holds.is_empty() && snapshot.resources.iter().all(|r| r.available == 1 && r.settled));
+}
+
+#[test]
+fn a_static_is_listed_from_its_first_use_and_its_permits_can_be_anywhere() {
+    static SEM: Semaphore = Semaphore::const_new(2);
+    let scope = Scope::new();
+    let _entered = scope.enter();
+    assert!(scope.snapshot().resources.is_empty());
+    let permit = SEM.try_acquire().expect("free");
+    let (resource, snapshot) = only(scope);
+    assert!(resource.is_static);
+    assert_eq!(snapshot.site(resource.created).map(|site| &*site.file), Some(file!()));
+    drop(permit);
+    let local = Semaphore::new(1);
+    let permit = local.try_acquire().expect("free");
+    assert!(scope.snapshot().resources.iter().any(|resource| !resource.is_static));
+    drop(permit);
+}
+
+#[test]
+fn a_borrowed_permit_that_shows_up_elsewhere_is_remembered() {
+    let (scope, sem, _entered) = in_scope(|| Semaphore::new(1));
+    let permit = sem.try_acquire().expect("free");
+    std::thread::scope(|threads| {
+        threads.spawn(move || drop(permit));
+    });
+    assert!(only(scope).0.is_static);
+}
+
+#[test]
+fn a_dropped_semaphore_leaves_the_books() {
+    let (scope, sem, _entered) = in_scope(|| Arc::new(Semaphore::new(1)));
+    let permit = sem.clone().try_acquire_owned().expect("free");
+    drop(sem);
+    assert_eq!(only(scope).1.holds.len(), 1, "the permit keeps it alive");
+    drop(permit);
+    assert!(scope.snapshot().resources.is_empty());
+}
+
+#[test]
+fn blocking_calls_wait_as_threads() {
+    let (scope, sem, _entered) = in_scope(|| Semaphore::new(1));
+    let permit = sem.blocking_acquire().expect("open");
+    assert_eq!(only(scope).1.holds[0].call, Call::Blocking);
+    std::thread::scope(|threads| {
+        let waiter = threads.spawn(|| {
+            let _entered = scope.enter();
+            sem.blocking_acquire_many(1).map(drop)
+        });
+        let wait = loop {
+            if let Some(wait) = scope.snapshot().waits.pop() {
+                break wait;
+            }
+            std::thread::yield_now();
+        };
+        assert_eq!(wait.call, Call::Blocking);
+        assert!(matches!(wait.actor, ActorId::Thread(_)));
+        drop(permit);
+        waiter.join().expect("no panic").expect("open");
+    });
+    let (resource, snapshot) = only(scope);
+    assert_eq!((resource.available, snapshot.waits.len(), resource.counters.waited), (1, 0, 1));
+}
+
+#[test]
+fn a_blocking_call_that_panics_leaves_no_wait_behind() {
+    let (scope, sem, _entered) = in_scope(|| Semaphore::new(0));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let panic = runtime.block_on(async { catch_unwind(AssertUnwindSafe(|| sem.blocking_acquire().map(drop))) });
+    assert!(panic.is_err(), "tokio forbids it");
+    assert!(only(scope).1.waits.is_empty());
+}
+
+#[test]
+fn a_task_is_the_actor_of_its_acquires() {
+    let (scope, sem, _entered) = in_scope(|| Arc::new(Semaphore::new(1)));
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let (id, permit) = runtime.block_on(async {
+        let task = tokio::spawn(async move { (tokio::task::id(), sem.acquire_owned().await.expect("open")) });
+        task.await.expect("no panic")
+    });
+    let hold = &only(scope).1.holds[0];
+    assert_eq!(hold.actor, ActorId::Task(id.to_string().parse().expect("a number")));
+    assert!(hold.owned && hold.moved_to.is_none());
+    assert_eq!(permit.num_permits(), 1);
+    let moved = only(scope).1.holds[0].moved_to;
+    assert!(matches!(moved, Some(ActorId::Thread(_))), "used outside the task: {moved:?}");
+}
+
+#[test]
+fn the_cooperative_budget_is_spent_as_tokio_spends_it() {
+    async fn until_it_yields(sem: impl AsyncFn()) -> usize {
+        let mut served = 0;
+        std::future::poll_fn(|cx| {
+            loop {
+                let mut acquire = std::pin::pin!(sem());
+                match acquire.as_mut().poll(cx) {
+                    std::task::Poll::Ready(()) => served += 1,
+                    std::task::Poll::Pending => return std::task::Poll::Ready(()),
+                }
+            }
+        })
+        .await;
+        served
+    }
+    let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
+    let (ours, theirs) = (Semaphore::new(1), tokio::sync::Semaphore::new(1));
+    let ours = runtime.block_on(until_it_yields(async || drop(ours.acquire().await)));
+    let theirs = runtime.block_on(until_it_yields(async || drop(theirs.acquire().await)));
+    assert_eq!(ours, theirs);
+}
+
+#[test]
+fn debug_looks_like_tokios() {
+    let (ours, theirs) = (Semaphore::new(2), tokio::sync::Semaphore::new(2));
+    assert_eq!(format!("{ours:?}"), format!("{theirs:?}"));
+    assert_eq!(format!("{:?}", ours.try_acquire()), format!("{:?}", theirs.try_acquire()));
+}
+
+#[test]
+fn pages_go_through_all_records_in_order() {
+    let (scope, sem, _entered) = in_scope(|| Semaphore::new(3000));
+    let permits: Vec<_> = (0..2500).map(|_| sem.try_acquire().expect("free")).collect();
+    let resource = only(scope).0.id;
+    let mut seen = Vec::new();
+    let mut after = None;
+    loop {
+        let page = registry::holds(resource, after, 700).expect("it is there");
+        let Some(last) = page.last() else { break };
+        after = Some((last.since, last.id));
+        seen.extend(page.iter().map(|hold| hold.id));
+    }
+    assert_eq!(seen.len(), permits.len());
+    assert!(seen.is_sorted());
+    let mut waits: Vec<_> = (0..20).map(|_| spawn(sem.acquire_many(3000))).collect();
+    for wait in &mut waits {
+        assert_pending!(wait.poll());
+    }
+    let pages: Vec<_> = (0..4).map(|n| registry::waits(resource, n * 7, 7).expect("it is there")).collect();
+    assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [7, 7, 6, 0]);
+    drop((waits, permits, sem));
+    assert!(registry::holds(resource, None, 10).is_none());
+}
