@@ -43,12 +43,9 @@ fn packages_use_only_what_lies_below_them() {
 #[test]
 fn the_pure_middle_knows_little_else() {
     let metadata = Metadata::of_workspace();
-    let permitted = ["annotate-snippets", "serde", "serde_json"];
+    let permitted = ["annotate-snippets", "serde", "serde_json", "unicode-width"];
     let core = metadata.package("holdup-core");
-    let others = core
-        .dependencies()
-        .map(|(name, _)| name)
-        .filter(|name| !permitted.contains(name));
+    let others = core.dependencies().map(|(name, _)| name).filter(|name| !permitted.contains(name));
     let offences: Vec<String> = others.map(str::to_owned).collect();
     assert_none("holdup-core uses", &offences);
 }
@@ -58,10 +55,7 @@ fn the_library_speaks_the_wire_format_only_where_it_is_asked_to() {
     let metadata = Metadata::of_workspace();
     for (name, is_optional) in metadata.package("holdup").dependencies() {
         let speaks = ["holdup-proto", "tonic"].contains(&name);
-        assert!(
-            is_optional || !speaks,
-            "holdup uses {name} without being asked"
-        );
+        assert!(is_optional || !speaks, "holdup uses {name} without being asked");
     }
 }
 
@@ -115,12 +109,7 @@ const WALLS: &[Wall] = &[
     },
     Wall {
         around: "instrumented/src/registry",
-        against: &[
-            "crate::sync",
-            "crate::util",
-            "crate::server",
-            "crate::report",
-        ],
+        against: &["crate::sync", "crate::util", "crate::server", "crate::report"],
         because: "the books know nothing of who writes into them or reads them",
     },
     Wall {
@@ -199,11 +188,7 @@ fn modules_use_only_what_lies_below_them() {
     for wall in WALLS {
         for file in rust_files(&root.join(wall.around)) {
             let code = source::without_tests(&source::code(&read(&file)));
-            let shown = file
-                .strip_prefix(&root)
-                .unwrap_or(&file)
-                .display()
-                .to_string();
+            let shown = file.strip_prefix(&root).unwrap_or(&file).display().to_string();
             let below_src = shown.split_once("src/").map_or("", |(_, below)| below);
             for path in source::paths(&code, &source::module(Path::new(below_src))) {
                 for refused in wall.against {
@@ -222,8 +207,7 @@ fn names(path: &str, refused: &str) -> bool {
     if refused.starts_with(char::is_uppercase) {
         path.split("::").any(|word| word == refused)
     } else {
-        path.strip_prefix(refused)
-            .is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
+        path.strip_prefix(refused).is_some_and(|rest| rest.is_empty() || rest.starts_with("::"))
     }
 }
 
@@ -239,21 +223,12 @@ fn every_package_says_what_it_is() {
         }
         let manifest = read(&member.folder().join("Cargo.toml"));
         if !manifest.contains("[lints]\nworkspace = true\n") {
-            offences.push(format!(
-                "{} does not take the workspace's lints",
-                member.name()
-            ));
+            offences.push(format!("{} does not take the workspace's lints", member.name()));
         }
-        for line in manifest
-            .lines()
-            .skip_while(|line| !line.contains("dependencies]"))
-        {
+        for line in manifest.lines().skip_while(|line| !line.contains("dependencies]")) {
             let own = line.contains('=') && (line.contains("version") || line.contains("= \""));
             if own && !line.contains("workspace = true") {
-                offences.push(format!(
-                    "{} declares a version of its own: {line}",
-                    member.name()
-                ));
+                offences.push(format!("{} declares a version of its own: {line}", member.name()));
             }
         }
     }
@@ -263,10 +238,7 @@ fn every_package_says_what_it_is() {
 #[test]
 fn no_dependency_wants_a_newer_rust_than_we_promise() {
     let metadata = Metadata::of_workspace();
-    let ours = metadata
-        .package("holdup")
-        .field("rust_version")
-        .expect("a promised version");
+    let ours = metadata.package("holdup").field("rust_version").expect("a promised version");
     let offences: Vec<String> = metadata
         .packages()
         .filter_map(|package| {
@@ -282,10 +254,7 @@ fn no_dependency_wants_a_newer_rust_than_we_promise() {
 fn minor(version: &str) -> u32 {
     let mut parts = version.split('.');
     assert_eq!(parts.next(), Some("1"), "{version}");
-    parts
-        .next()
-        .and_then(|minor| minor.parse().ok())
-        .expect("a minor version")
+    parts.next().and_then(|minor| minor.parse().ok()).expect("a minor version")
 }
 
 #[test]
@@ -295,9 +264,8 @@ fn no_file_leaves_work_behind() {
     let marks = ["TO\u{44}O", "FIX\u{4d}E", "XX\u{58}", "#[ig\u{6e}ore"];
     let mut offences = Vec::new();
     for member in Metadata::of_workspace().members() {
-        for file in rust_files(&member.folder().join("src"))
-            .into_iter()
-            .chain(tests_of(member.folder()))
+        for file in
+            rust_files(&member.folder().join("src")).into_iter().chain(tests_of(member.folder()))
         {
             for (number, line) in read(&file).lines().enumerate() {
                 if marks.iter().any(|mark| line.contains(mark)) {
@@ -312,9 +280,5 @@ fn no_file_leaves_work_behind() {
 
 fn tests_of(package: &Path) -> Vec<PathBuf> {
     let tests = package.join("tests");
-    if tests.is_dir() {
-        rust_files(&tests)
-    } else {
-        Vec::new()
-    }
+    if tests.is_dir() { rust_files(&tests) } else { Vec::new() }
 }

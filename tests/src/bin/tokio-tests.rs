@@ -26,6 +26,7 @@ sync = []
 holdup = { HOLDUP, default-features = false }
 
 [dev-dependencies]
+bytes = "1"
 futures = "0.3"
 tokio = { version = "1", features = ["full", "test-util"] }
 tokio-test = "0.4"

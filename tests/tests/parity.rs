@@ -1,0 +1,93 @@
+//! `holdup::sync` stands in for `tokio::sync`: the same names, the same methods, the same arguments. Compared with the
+//! source of the locked tokio, so that a new tokio shows what is missing.
+
+use holdup_tests::source::{self, Function};
+use holdup_tests::workspace::{Metadata, read, root};
+use std::any::TypeId;
+
+fn code_of_tokio(file: &str) -> String {
+    let metadata = Metadata::of_workspace();
+    source::code(&read(&metadata.package("tokio").folder().join("src/sync").join(file)))
+}
+
+/// That these exist is for the compiler to say, and that they are all for the test.
+macro_rules! exported {
+    ($($name:ident)*) => {
+        mod exist {
+            $(#[expect(unused_imports, reason = "it is there: that is all")] use holdup::sync::$name as _;)*
+        }
+        const EXPORTED: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+exported! {
+    AcquireError Barrier BarrierWaitResult MappedMutexGuard Mutex MutexGuard Notify OnceCell OwnedMappedMutexGuard
+    OwnedMutexGuard OwnedRwLockMappedWriteGuard OwnedRwLockReadGuard OwnedRwLockWriteGuard OwnedSemaphorePermit RwLock
+    RwLockMappedWriteGuard RwLockReadGuard RwLockWriteGuard Semaphore SemaphorePermit SetError SetOnce SetOnceError
+    TryAcquireError TryLockError broadcast futures mpsc oneshot watch
+}
+
+#[test]
+fn every_name_is_there() {
+    let code = code_of_tokio("mod.rs");
+    let mut theirs = Vec::new();
+    for statement in code.split(';').map(str::trim_start) {
+        if let Some(paths) = public(statement, "use ") {
+            theirs.extend(source::paths(paths, &[]).into_iter().filter_map(|path| {
+                let name = path.rsplit("::").next()?;
+                (name != "super").then(|| name.to_owned())
+            }));
+        }
+        if let Some(module) = public(statement, "mod ") {
+            let name = module.split(|c: char| c.is_whitespace() || c == '{').next();
+            theirs.extend(name.map(str::to_owned));
+        }
+    }
+    // What the module `futures` holds is not named one level up.
+    theirs.retain(|name| !["Notified", "OwnedNotified"].contains(&name.as_str()));
+    theirs.sort();
+    theirs.dedup();
+    assert_eq!(theirs, EXPORTED);
+}
+
+/// The rest of `pub use …` or `pub mod …`, wherever in the statement it begins.
+fn public<'a>(statement: &'a str, what: &str) -> Option<&'a str> {
+    statement.split_once(&format!("pub {what}")).map(|(_, rest)| rest)
+}
+
+fn check_methods(of: &str) {
+    let theirs = source::methods(&code_of_tokio("semaphore.rs"), of);
+    let ours = read(&root().join("instrumented/src/sync/semaphore.rs"));
+    let ours = source::methods(&source::code(&ours), of);
+    assert!(theirs.len() > 4, "{of} was not found in tokio: {theirs:?}");
+    assert_eq!(shown(&ours), shown(&theirs), "{of}: ours, theirs");
+}
+
+fn shown(functions: &[Function]) -> Vec<String> {
+    functions.iter().map(|function| format!("{}({})", function.name, function.arguments)).collect()
+}
+
+#[test]
+fn semaphore_has_the_same_methods() {
+    check_methods("Semaphore");
+}
+
+#[test]
+fn permit_has_the_same_methods() {
+    check_methods("SemaphorePermit");
+}
+
+#[test]
+fn owned_permit_has_the_same_methods() {
+    check_methods("OwnedSemaphorePermit");
+}
+
+#[test]
+fn what_is_not_instrumented_is_tokios_own() {
+    fn same<Ours: 'static, Theirs: 'static>() {
+        assert_eq!(TypeId::of::<Ours>(), TypeId::of::<Theirs>());
+    }
+    same::<holdup::sync::AcquireError, tokio::sync::AcquireError>();
+    same::<holdup::sync::Notify, tokio::sync::Notify>();
+    same::<holdup::sync::mpsc::Sender<()>, tokio::sync::mpsc::Sender<()>>();
+}
