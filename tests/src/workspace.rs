@@ -201,7 +201,7 @@ impl Scratch {
     /// # Panics
     ///
     /// If something cannot be read or written.
-    pub fn copy(&self, from: &Path, to: &Path, change: &dyn Fn(&Path, String) -> String) {
+    pub fn copy(&self, from: &Path, to: &Path, change: &dyn Fn(String) -> String) {
         let entries =
             fs::read_dir(from).unwrap_or_else(|error| panic!("{}: {error}", from.display()));
         for entry in entries {
@@ -210,7 +210,7 @@ impl Scratch {
             if from.is_dir() {
                 self.copy(&from, &to, change);
             } else {
-                self.write(&to, change(&to, read(&from)));
+                self.write(&to, change(read(&from)));
             }
         }
     }

@@ -1,6 +1,7 @@
 //! Runs mini-redis, a server that others wrote, under holdup, with nothing changed but an import and a limit.
 //!
-//! Its sources come from the registry's copy, go into the target folder, and stay there. First its own tests are run.
+//! Its sources come from the registry's copy, go into the target folder, and stay there. First its own tests are run,
+//! which must end as they do with tokio's semaphore.
 //! Then clients take all the connections it permits, and what `holdup snapshot --json` says is compared with what is true.
 
 use holdup_tests::workspace::{Metadata, Scratch, cargo, read, run};
@@ -30,9 +31,13 @@ fn main() {
     let holdup = target.join("debug/holdup");
     run(cargo().args(["build", "--bin", "holdup"]));
 
-    let package = import_ours(&fetch(target), target);
-    println!("mini-redis: its own tests, with the import changed");
-    run(&mut package.cargo(["test"]));
+    let theirs = fetch(target);
+    println!("mini-redis: its own tests, with tokio's semaphore and with ours");
+    let with_tokio = results(&copy(&theirs, target, |text| text));
+    let package = copy(&theirs, target, |text| text.replace("tokio::sync", "holdup::sync"));
+    let with_holdup = results(&package);
+    assert_eq!(with_holdup, with_tokio);
+    println!("  the same results: {}", with_holdup.join(", "));
 
     let published = read(&package.folder().join("src/server.rs"));
     let limited = replace(
@@ -102,19 +107,33 @@ fn fetch(target: &Path) -> PathBuf {
     package.metadata().package("mini-redis").folder().to_owned()
 }
 
-fn import_ours(theirs: &Path, target: &Path) -> Scratch {
+/// mini-redis, able to use holdup, with each file changed.
+fn copy(theirs: &Path, target: &Path, change: impl Fn(String) -> String) -> Scratch {
     let package = Scratch::new(&target.join("real/mini-redis"), target);
     package.manifest(&format!(
         "{}\n[dependencies.holdup]\nHOLDUP\n",
         read(&theirs.join("Cargo.toml"))
     ));
     for folder in ["src", "tests"] {
-        package.copy(&theirs.join(folder), Path::new(folder), &|_, text| {
-            text.replace("tokio::sync", "holdup::sync")
-        });
+        package.copy(&theirs.join(folder), Path::new(folder), &change);
     }
     package.write("README.md", read(&theirs.join("README.md")));
     package
+}
+
+/// Each of its tests with its result. One of them fails on a tokio that is younger than it, whoever's semaphore it is.
+fn results(package: &Scratch) -> Vec<String> {
+    run(&mut package.cargo(["test", "--no-run"]));
+    let output = package
+        .cargo(["test", "--tests", "--no-fail-fast"])
+        .output()
+        .expect("cargo can be started");
+    let output = String::from_utf8_lossy(&output.stdout);
+    let tests = output.lines().filter_map(|line| line.strip_prefix("test ")?.split_once(" ... "));
+    let mut results: Vec<_> = tests.map(|(name, result)| format!("{name} {result}")).collect();
+    results.sort();
+    assert!(results.iter().any(|result| result.ends_with("ok")), "{results:?}");
+    results
 }
 
 /// Replaces what must be there.
