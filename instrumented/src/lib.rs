@@ -3,7 +3,7 @@
 //!
 //! 1. **Swap the import**: [`holdup::sync`](sync) in place of `tokio::sync`. Debug builds are instrumented; in
 //!    release builds the types are tokio's own.
-//! 2. **Attach the terminal app**: call [`init`], or start the program with `holdup run -- CMD`, and look at it
+//! 2. **Attach the terminal app**: call `init`, or start the program with `holdup run -- CMD`, and look at it
 //!    with `holdup`.
 //!
 //! A deadlock is told without either: on stderr, or as a `tracing` event if somebody subscribes to those.
@@ -25,7 +25,9 @@
 //! |---|---|
 //! | `HOLDUP=off` | nothing is recorded, nothing is started |
 //! | `HOLDUP_CAPTURE=location` | no call stacks: cheaper, but a self-deadlock cannot be proven |
-//! | `HOLDUP_SERVE=1` | serves the terminal app without a call to [`init`] |
+//! | `HOLDUP_SERVE=1` | serves the terminal app without a call to `init` |
+//!
+//! Where the service listens is told at `init`.
 //!
 //! # Features
 //!
@@ -38,6 +40,8 @@
 
 mod api;
 mod ext;
+#[cfg(feature = "server")]
+mod server;
 pub mod sync;
 #[cfg(feature = "util")]
 pub mod util;
@@ -52,7 +56,7 @@ mod monitor;
 mod registry;
 #[cfg(all(not(holdup_off), any(debug_assertions, feature = "always-on")))]
 mod report;
-#[cfg(all(not(holdup_off), any(debug_assertions, feature = "always-on"), feature = "server"))]
+#[cfg(feature = "server")]
 mod server;
 #[cfg(all(not(holdup_off), any(debug_assertions, feature = "always-on")))]
 mod stack;
@@ -60,3 +64,7 @@ mod stack;
 pub use api::*;
 pub use ext::ResourceExt;
 pub use holdup_core as core;
+#[cfg(feature = "server")]
+pub use server::{Address, InitError, Service, init};
+#[cfg(feature = "server")]
+pub use server::{Address, InitError, Service, init};

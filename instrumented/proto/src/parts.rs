@@ -5,10 +5,11 @@ use crate::limits;
 use crate::v1;
 use holdup_core::finding::Finding;
 use holdup_core::snapshot::{
-    Dropped, Moment, Process, Resource, ResourceId, Site, Snapshot, Stack,
+    Actor, ActorId, Dropped, Hold, Moment, Process, Resource, ResourceId, Site, SiteId, Snapshot,
+    Stack, Wait,
 };
 use prost::Message;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::iter::Peekable;
 use std::mem;
 
@@ -29,6 +30,9 @@ pub struct Picture {
     pub findings_left_out: u64,
 }
 
+/// The most that a field takes besides its content: one byte for its key, up to five for the length.
+const FRAMING: usize = 6;
+
 /// One record, ready to be put into a part.
 #[derive(Debug)]
 enum Record {
@@ -45,8 +49,6 @@ enum Record {
 impl Record {
     /// At least the bytes that the record adds to a part.
     fn size(&self) -> usize {
-        // The field's key takes one byte, the length of what follows at most five.
-        const FRAMING: usize = 6;
         FRAMING
             + match self {
                 Self::Site(site) => site.encoded_len(),
@@ -156,6 +158,100 @@ fn keep<T>(list: &mut Vec<T>, limit: usize) -> u64 {
     let left_out = list.len().saturating_sub(limit);
     list.truncate(limit);
     left_out as u64
+}
+
+/// What can be on a page: holds and waits.
+pub trait Listed {
+    /// Its message.
+    type Wire: Message + for<'a> From<&'a Self>;
+
+    /// The source place that it refers to.
+    fn site(&self) -> SiteId;
+
+    /// The actors that it refers to.
+    fn actors(&self) -> impl Iterator<Item = ActorId>;
+}
+
+impl Listed for Hold {
+    type Wire = v1::Hold;
+
+    fn site(&self) -> SiteId {
+        self.site
+    }
+
+    fn actors(&self) -> impl Iterator<Item = ActorId> {
+        [self.actor].into_iter().chain(self.moved_to)
+    }
+}
+
+impl Listed for Wait {
+    type Wire = v1::Wait;
+
+    fn site(&self) -> SiteId {
+        self.site
+    }
+
+    fn actors(&self) -> impl Iterator<Item = ActorId> {
+        [self.actor].into_iter()
+    }
+}
+
+/// A page of records with what they refer to.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Page<W> {
+    /// The records.
+    pub records: Vec<W>,
+    /// There may be more behind the last one.
+    pub more: bool,
+    /// The source places that the records refer to.
+    pub sites: Vec<v1::PlacedSite>,
+    /// What is known of the actors that the records refer to.
+    pub actors: Vec<v1::Actor>,
+}
+
+/// At most `limit` of `records`, and less where they would make the message too large; at least one.
+///
+/// The sites are by id; the actors are sorted by id.
+#[must_use]
+pub fn page<T: Listed>(
+    records: &[T],
+    limit: usize,
+    sites: &[Site],
+    actors: &[Actor],
+) -> Page<T::Wire> {
+    let mut page = Page {
+        records: Vec::new(),
+        more: records.len() >= limit,
+        sites: Vec::new(),
+        actors: Vec::new(),
+    };
+    let mut size = 0;
+    let (mut sites_told, mut actors_told) = (BTreeSet::new(), BTreeSet::new());
+    for record in records.iter().take(limit) {
+        let wire = T::Wire::from(record);
+        let id = record.site();
+        let site = sites.get(id.0 as usize).filter(|_| !sites_told.contains(&id));
+        let site = site.map(|site| v1::PlacedSite { id: id.0, site: Some(site.into()) });
+        let known = |id: &ActorId| actors.binary_search_by_key(id, |actor| actor.id).ok();
+        let new_actors = record.actors().filter(|id| !actors_told.contains(id));
+        let new_actors: Vec<v1::Actor> =
+            new_actors.filter_map(|id| Some((&actors[known(&id)?]).into())).collect();
+        let adds = FRAMING
+            + wire.encoded_len()
+            + site.as_ref().map_or(0, |site| FRAMING + site.encoded_len())
+            + new_actors.iter().map(|actor| FRAMING + actor.encoded_len()).sum::<usize>();
+        if size + adds > limits::PART && !page.records.is_empty() {
+            page.more = true;
+            break;
+        }
+        size += adds;
+        sites_told.insert(id);
+        actors_told.extend(record.actors());
+        page.records.push(wire);
+        page.sites.extend(site);
+        page.actors.extend(new_actors);
+    }
+    page
 }
 
 /// What a watcher has been told, so that it is told changes only.

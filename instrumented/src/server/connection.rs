@@ -1,0 +1,153 @@
+//! Who may come in, how many, and how long somebody may say nothing.
+
+use std::io;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore, mpsc};
+use tokio::time::Sleep;
+use tokio_stream::wrappers::ReceiverStream;
+use tonic::transport::server::Connected;
+
+/// Clients that are served at a time.
+pub(super) const CLIENTS: usize = 16;
+/// Further connections, which are told that there are too many.
+const CROWD: usize = 8;
+/// How long a connection may take to begin to speak HTTP/2; after that it is asked for signs of life.
+const GREETING: Duration = Duration::from_secs(5);
+/// The bytes that an HTTP/2 client sends first.
+const PREFACE: usize = 24;
+/// The pause after a connection that could not be accepted, because the process has no more files for example.
+const PAUSE: Duration = Duration::from_millis(200);
+
+/// Something that connections come from.
+pub(super) trait Listen: Send + 'static {
+    type Stream: AsyncRead + AsyncWrite + Send + Unpin + 'static;
+
+    fn accept(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
+}
+
+impl Listen for TcpListener {
+    type Stream = TcpStream;
+
+    async fn accept(&self) -> io::Result<TcpStream> {
+        let (stream, _) = TcpListener::accept(self).await?;
+        stream.set_nodelay(true)?;
+        Ok(stream)
+    }
+}
+
+#[cfg(unix)]
+impl Listen for tokio::net::UnixListener {
+    type Stream = tokio::net::UnixStream;
+
+    async fn accept(&self) -> io::Result<tokio::net::UnixStream> {
+        Ok(tokio::net::UnixListener::accept(self).await?.0)
+    }
+}
+
+/// The connections that come in. Beyond the limits they are closed at once.
+pub(super) fn accept<L: Listen>(listener: L) -> ReceiverStream<io::Result<Connection<L::Stream>>> {
+    let (accepted, incoming) = mpsc::channel(1);
+    let places = Arc::new(Semaphore::new(CLIENTS));
+    let crowd = Arc::new(Semaphore::new(CROWD));
+    tokio::spawn(async move {
+        loop {
+            let Ok(stream) = listener.accept().await else {
+                tokio::time::sleep(PAUSE).await;
+                continue;
+            };
+            let (place, welcome) = match Arc::clone(&places).try_acquire_owned() {
+                Ok(place) => (Some(place), true),
+                Err(_) => (Arc::clone(&crowd).try_acquire_owned().ok(), false),
+            };
+            let Some(place) = place else { continue };
+            let greeting = Some(Box::pin(tokio::time::sleep(GREETING)));
+            let connection = Connection { stream, welcome, greeting, heard: 0, _place: place };
+            if accepted.send(Ok(connection)).await.is_err() {
+                return;
+            }
+        }
+    });
+    ReceiverStream::new(incoming)
+}
+
+/// A connection, until it is closed.
+#[derive(Debug)]
+pub(super) struct Connection<S> {
+    stream: S,
+    welcome: bool,
+    /// Runs until the client has greeted.
+    greeting: Option<Pin<Box<Sleep>>>,
+    heard: usize,
+    _place: OwnedSemaphorePermit,
+}
+
+/// What a request knows of its connection.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Info {
+    /// It is within the limit.
+    pub(super) welcome: bool,
+}
+
+impl<S> Connected for Connection<S> {
+    type ConnectInfo = Info;
+
+    fn connect_info(&self) -> Info {
+        Info { welcome: self.welcome }
+    }
+}
+
+impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let before = buf.filled().len();
+        let read = Pin::new(&mut self.stream).poll_read(cx, buf);
+        if let Some(greeting) = &mut self.greeting {
+            if read.is_pending() {
+                return greeting.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()));
+            }
+            self.heard += buf.filled().len() - before;
+            if self.heard >= PREFACE {
+                self.greeting = None;
+            }
+        }
+        read
+    }
+}
+
+impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
+    fn poll_write(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write(cx, buf)
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
+    }
+}
