@@ -56,15 +56,11 @@ mod monitor;
 mod registry;
 #[cfg(all(not(holdup_off), any(debug_assertions, feature = "always-on")))]
 mod report;
-#[cfg(feature = "server")]
-mod server;
 #[cfg(all(not(holdup_off), any(debug_assertions, feature = "always-on")))]
 mod stack;
 
 pub use api::*;
 pub use ext::ResourceExt;
 pub use holdup_core as core;
-#[cfg(feature = "server")]
-pub use server::{Address, InitError, Service, init};
 #[cfg(feature = "server")]
 pub use server::{Address, InitError, Service, init};

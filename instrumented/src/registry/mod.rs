@@ -14,13 +14,14 @@ pub(crate) use ledger::{HoldKey, Request};
 pub(crate) use queue::Key;
 pub(crate) use resource::Resource;
 pub use scope::{Entered, Scope};
+#[cfg(feature = "server")]
 pub(crate) use sites::all as sites;
 
 use crate::{config, stack};
 use dashmap::DashMap;
 use holdup_core::Snapshot;
 use holdup_core::snapshot::{
-    self, Actor, ActorId, Dropped, Hold, HoldId, Moment, Process, ResourceId, StackId, Wait,
+    Actor, ActorId, Dropped, Hold, Moment, Process, ResourceId, StackId, Wait,
 };
 use sites::Sites;
 use std::collections::BTreeSet;
@@ -144,7 +145,8 @@ pub(crate) fn process() -> Process {
 }
 
 /// All resources with the totals of their records, by id.
-pub(crate) fn resources() -> Vec<snapshot::Resource> {
+#[cfg(feature = "server")]
+pub(crate) fn resources() -> Vec<holdup_core::snapshot::Resource> {
     let mut sites = Sites::new();
     REGISTRY.all().iter().map(|resource| resource.summary(&mut sites).0).collect()
 }
@@ -158,8 +160,8 @@ pub(crate) fn oldest_wait() -> Option<Moment> {
 }
 
 /// Holds of one resource, oldest first, from the one behind `after`. `None`: there is no such resource.
-#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "the service asks"))]
-pub(crate) fn holds(id: ResourceId, after: Option<(Moment, HoldId)>, limit: usize) -> Option<Vec<Hold>> {
+#[cfg(any(test, feature = "server"))]
+pub(crate) fn holds(id: ResourceId, after: Option<(Moment, holdup_core::snapshot::HoldId)>, limit: usize) -> Option<Vec<Hold>> {
     let resource = REGISTRY.get(id)?;
     let mut page = Vec::new();
     let mut sites = Sites::new();
@@ -173,7 +175,7 @@ pub(crate) fn holds(id: ResourceId, after: Option<(Moment, HoldId)>, limit: usiz
 }
 
 /// Waits of one resource in queue order, without the first `skip`. `None`: there is no such resource.
-#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "the service asks"))]
+#[cfg(any(test, feature = "server"))]
 pub(crate) fn waits(id: ResourceId, mut skip: usize, limit: usize) -> Option<Vec<Wait>> {
     let resource = REGISTRY.get(id)?;
     let mut page = Vec::new();

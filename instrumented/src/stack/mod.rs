@@ -105,7 +105,6 @@ pub(crate) fn known(ids: impl IntoIterator<Item = StackId>) -> Vec<Stack> {
 ///
 /// Reads debug information: the first call may take a second and some 50 MB, so never call it on an
 /// application's thread.
-#[cfg_attr(not(feature = "server"), expect(dead_code, reason = "the service asks"))]
 pub(crate) fn stacks(ids: impl IntoIterator<Item = StackId>) -> Vec<Stack> {
     collect(ids, |addresses| Some(symbols::resolve(addresses)))
 }

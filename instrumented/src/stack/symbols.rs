@@ -1,6 +1,13 @@
 //! Names of addresses. Reading debug information is slow and is done on the threads that ask for it only.
 
-use holdup_core::snapshot::{Frame, Site};
+#[cfg(target_os = "linux")]
+#[path = "debug_info.rs"]
+mod reader;
+#[cfg(not(target_os = "linux"))]
+#[path = "system.rs"]
+mod reader;
+
+use holdup_core::snapshot::Frame;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -33,27 +40,14 @@ fn frames_at(address: u64) -> Frames {
     if let Some(frames) = cached(&CACHE.lock().unwrap_or_else(PoisonError::into_inner)) {
         return frames;
     }
-    let frames: Frames = read(address).into();
-    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
-    cache.get_or_insert_default().entry(address).or_insert(frames).clone()
-}
-
-fn read(address: u64) -> Vec<Frame> {
     let mut frames = Vec::new();
-    // A return address is behind the call; one byte before it lies inside the call.
-    let call = usize::try_from(address).unwrap_or(0).saturating_sub(1);
-    backtrace::resolve(std::ptr::without_provenance_mut(call), |symbol| {
-        let function = symbol.name().map(|name| format!("{name:#}")).unwrap_or_default();
-        let site = symbol.filename().map(|file| Site {
-            file: Arc::from(file.to_string_lossy()),
-            line: symbol.lineno().unwrap_or(0),
-            column: symbol.colno().unwrap_or(0),
-        });
+    reader::read(address, &mut |function, site| {
         frames.push(Frame { function: Arc::from(function), site, address, inlined: true });
     });
     match frames.last_mut() {
         Some(outermost) => outermost.inlined = false,
         None => frames.push(Frame { function: Arc::from(""), site: None, address, inlined: false }),
     }
-    frames
+    let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    cache.get_or_insert_default().entry(address).or_insert_with(|| frames.into()).clone()
 }

@@ -5,8 +5,9 @@ use super::{AcquireError, TryAcquireError};
 use crate::registry::{HoldKey, Resource};
 use holdup_core::snapshot::{Call, Kind};
 use std::fmt;
+use std::marker::PhantomData;
 use std::mem;
-use std::panic::Location;
+use std::panic::{AssertUnwindSafe, Location};
 use std::sync::{Arc, OnceLock};
 
 /// A counting semaphore like [`tokio::sync::Semaphore`], which keeps books on its permits.
@@ -35,9 +36,11 @@ use std::sync::{Arc, OnceLock};
 /// ```
 pub struct Semaphore {
     /// Set by `new`; after `const_new` set by the first use.
-    resource: OnceLock<Arc<Resource>>,
+    resource: AssertUnwindSafe<OnceLock<Arc<Resource>>>,
     permits: usize,
     created: &'static Location<'static>,
+    /// What auto traits there are depends on tokio's features, so they are taken from there.
+    like: PhantomData<tokio::sync::Semaphore>,
 }
 
 /// A permit from [`Semaphore::acquire`] and its relatives, given back when dropped.
@@ -74,7 +77,8 @@ impl Semaphore {
         let created = Location::caller();
         let inner = tokio::sync::Semaphore::new(permits);
         let resource = Resource::register(Kind::Semaphore, permits as u64, inner, created);
-        Semaphore { resource: OnceLock::from(resource), permits, created }
+        let resource = AssertUnwindSafe(OnceLock::from(resource));
+        Semaphore { resource, permits, created, like: PhantomData }
     }
 
     /// Creates a semaphore with `permits` permits, for example in a `static`. It is listed in the books from
@@ -95,7 +99,8 @@ impl Semaphore {
     #[track_caller]
     pub const fn const_new(permits: usize) -> Self {
         assert!(permits <= Self::MAX_PERMITS);
-        Semaphore { resource: OnceLock::new(), permits, created: Location::caller() }
+        let resource = AssertUnwindSafe(OnceLock::new());
+        Semaphore { resource, permits, created: Location::caller(), like: PhantomData }
     }
 
     pub(crate) fn resource(&self) -> &Resource {

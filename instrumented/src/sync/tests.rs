@@ -5,17 +5,43 @@ use crate::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireEr
 use crate::{ResourceExt, Scope};
 use holdup_core::Snapshot;
 use holdup_core::snapshot::{ActorId, Call, Resource};
-use static_assertions::{assert_impl_all, assert_not_impl_any};
+use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tokio_test::task::spawn;
 use tokio_test::{assert_pending, assert_ready, assert_ready_err, assert_ready_ok};
 
-assert_impl_all!(Semaphore: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, std::fmt::Debug);
-assert_impl_all!(SemaphorePermit<'static>: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, std::fmt::Debug);
-assert_impl_all!(OwnedSemaphorePermit: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, std::fmt::Debug);
-assert_not_impl_any!(Semaphore: Clone, Default);
-assert_not_impl_any!(OwnedSemaphorePermit: Clone);
+#[test]
+fn auto_traits_are_tokios() {
+    /// Whether a type implements a trait: the inherent constant exists only if it does.
+    macro_rules! implements {
+        ($type:ty: $($trait:path),*) => {
+            [$({
+                trait Otherwise {
+                    const YES: bool = false;
+                }
+                impl<T> Otherwise for T {}
+                struct Probe<T>(PhantomData<T>);
+                impl<T: $trait> Probe<T> {
+                    const YES: bool = true;
+                }
+                // Both are used, whatever the type.
+                let _ = (<i32 as Otherwise>::YES, <Probe<i32>>::YES);
+                (stringify!($trait), <Probe<$type>>::YES)
+            }),*]
+        };
+    }
+    macro_rules! same {
+        ($($name:ident $(<$life:lifetime>)?),*) => {
+            $(assert_eq!(
+                implements!($name $(<$life>)?: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, std::fmt::Debug, Clone, Default),
+                implements!(tokio::sync::$name $(<$life>)?: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, std::fmt::Debug, Clone, Default),
+                stringify!($name)
+            );)*
+        };
+    }
+    same!(Semaphore, SemaphorePermit<'static>, OwnedSemaphorePermit);
+}
 
 /// What the books say of the only resource of a scope.
 fn only(scope: Scope) -> (Resource, Snapshot) {
@@ -289,6 +315,7 @@ fn pages_go_through_all_records_in_order() {
     }
     let pages: Vec<_> = (0..4).map(|n| registry::waits(resource, n * 7, 7).expect("it is there")).collect();
     assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [7, 7, 6, 0]);
-    drop((waits, permits, sem));
+    drop((waits, permits));
+    drop(sem);
     assert!(registry::holds(resource, None, 10).is_none());
 }
