@@ -6,7 +6,7 @@
 
 use holdup_tests::workspace::{Metadata, Scratch, cargo, read, run};
 use serde_json::Value;
-use std::fs::{self, File};
+use std::fs::File;
 use std::io::{Read as _, Write as _};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::path::{Path, PathBuf};
@@ -152,7 +152,7 @@ fn site(server: &str, statement: &str) -> String {
 /// The server, under holdup.
 struct Server {
     holdup: PathBuf,
-    /// For the sockets, so that no other process is found.
+    /// For the socket, so that no other process is found. The server makes it.
     folder: PathBuf,
     port: u16,
     run: Child,
@@ -164,7 +164,6 @@ impl Server {
         run(&mut package.cargo(["build", "--bin", "mini-redis-server"]));
 
         let folder = package.folder().join("sockets");
-        fs::create_dir_all(&folder).expect("a folder in the target folder");
         let log = File::create(package.folder().join("log")).expect("a file in the target folder");
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a free port");
         let port = listener.local_addr().expect("the port of a listener").port();
