@@ -6,12 +6,15 @@
 //! nothing. All of it is linear in the snapshot, apart from sorting; nothing recurses.
 
 mod context;
+mod reduction;
+mod stuck;
 
 use crate::finding::Finding;
 use crate::rules;
 use crate::snapshot::{Snapshot, StackId};
 pub(crate) use context::Context;
 use std::time::Duration;
+pub(crate) use stuck::{Cause, Core, Stuck};
 
 /// The thresholds of the rules.
 #[derive(Clone, Debug, PartialEq, Eq)]

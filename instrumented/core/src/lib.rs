@@ -9,6 +9,7 @@ pub mod diagnose;
 pub mod finding;
 #[cfg(feature = "json")]
 pub mod json;
+pub mod path;
 mod rules;
 pub mod snapshot;
 pub mod text;

@@ -1,5 +1,6 @@
 //! One rule a file. A rule is told everything by the [`Context`] and answers with findings.
 
+mod deadlock;
 mod unsatisfiable;
 
 use crate::diagnose::Context;
@@ -15,7 +16,7 @@ pub(crate) struct Rule {
 }
 
 /// Every rule.
-pub(crate) const ALL: &[Rule] = &[unsatisfiable::RULE];
+pub(crate) const ALL: &[Rule] = &[deadlock::RULE, unsatisfiable::RULE];
 
 /// The identity of a finding about these waits, independent of their order (FNV-1a).
 fn identity(code: Code, waits: &[WaitId]) -> FindingId {

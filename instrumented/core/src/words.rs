@@ -9,11 +9,6 @@ pub(crate) fn count(n: u64, noun: &str) -> String {
     if n == 1 { format!("1 {noun}") } else { format!("{n} {noun}s") }
 }
 
-/// `1 was`, `3 were`.
-pub(crate) fn were(n: u64) -> String {
-    format!("{n} {}", if n == 1 { "was" } else { "were" })
-}
-
 /// A resource within a sentence: `` `db_writes` ``, or `semaphore 3` if it has no name.
 pub(crate) fn resource(r: &Resource) -> String {
     match &r.name {
@@ -71,27 +66,29 @@ pub(crate) fn behind(snapshot: &Snapshot, waits: &[&Wait]) -> Option<String> {
     const NAMED: usize = 5;
     let oldest = waits.iter().map(|w| w.since).min()?;
     let mut seen = HashSet::new();
-    let actors: Vec<ActorId> = waits.iter().map(|w| w.actor).filter(|a| seen.insert(*a)).collect();
-    let tasks = actors.iter().all(|a| matches!(a, ActorId::Task(_)));
-    let name = |a: &ActorId| match a {
-        ActorId::Task(n) if tasks => n.to_string(),
-        other => actor(snapshot, *other),
-    };
-    let mut names: Vec<String> = actors.iter().take(NAMED).map(name).collect();
-    if actors.len() > NAMED {
-        names.push(format!("{} more", actors.len() - NAMED));
+    let mut ids: Vec<ActorId> = waits.iter().map(|w| w.actor).filter(|a| seen.insert(*a)).collect();
+    let (verb, more) =
+        (if ids.len() == 1 { "waits" } else { "wait" }, ids.len().saturating_sub(NAMED));
+    ids.truncate(NAMED);
+    let mut names = actors(snapshot, &ids);
+    if more > 0 {
+        names = format!("{} and {more} more", names.replacen(" and ", ", ", 1));
     }
-    let prefix = match (tasks, actors.len()) {
-        (true, 1) => "task ",
-        (true, _) => "tasks ",
-        (false, _) => "",
+    Some(format!("behind it: {names} {verb} too, the oldest for {}", since(snapshot, oldest)))
+}
+
+/// Several actors: `tasks 17 and 18`.
+pub(crate) fn actors(snapshot: &Snapshot, ids: &[ActorId]) -> String {
+    let number = |id: &ActorId| match id {
+        ActorId::Task(n) if snapshot.actor(*id).is_none_or(|a| a.name.is_none()) => {
+            Some(n.to_string())
+        }
+        _ => None,
     };
-    let verb = if actors.len() == 1 { "waits" } else { "wait" };
-    Some(format!(
-        "behind it: {prefix}{} {verb}, the oldest since {}",
-        list(&names),
-        since(snapshot, oldest)
-    ))
+    match ids.iter().map(number).collect::<Option<Vec<_>>>() {
+        Some(numbers) if numbers.len() > 1 => format!("tasks {}", list(&numbers)),
+        _ => list(&ids.iter().map(|id| actor(snapshot, *id)).collect::<Vec<_>>()),
+    }
 }
 
 /// `a`, `a and b`, `a, b and c`.

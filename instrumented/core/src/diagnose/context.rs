@@ -2,7 +2,10 @@
 
 use crate::balance::balance;
 use crate::diagnose::Limits;
+use crate::diagnose::stuck::{Candidates, Stuck};
+use crate::path::Path;
 use crate::snapshot::{Hold, HoldId, Kind, Resource, ResourceId, Snapshot, Wait, WaitId};
+use crate::words;
 use std::cell::OnceCell;
 use std::collections::{HashMap, HashSet};
 
@@ -12,6 +15,8 @@ pub(crate) struct Context<'a> {
     pub(crate) limits: &'a Limits,
     before: Option<&'a Snapshot>,
     judged: OnceCell<HashSet<ResourceId>>,
+    candidates: OnceCell<Candidates<'a>>,
+    stuck: OnceCell<Stuck<'a>>,
     waits_before: OnceCell<HashMap<WaitId, &'a Wait>>,
     holds_before: OnceCell<HashMap<HoldId, &'a Hold>>,
 }
@@ -28,6 +33,8 @@ impl<'a> Context<'a> {
             limits,
             before,
             judged: OnceCell::new(),
+            candidates: OnceCell::new(),
+            stuck: OnceCell::new(),
             waits_before: OnceCell::new(),
             holds_before: OnceCell::new(),
         }
@@ -36,6 +43,24 @@ impl<'a> Context<'a> {
     /// Whether a wait on this resource can be judged: its books balance, and no units come from outside.
     pub(crate) fn is_judged(&self, r: &Resource) -> bool {
         self.judged.get_or_init(|| judged(self.now)).contains(&r.id)
+    }
+
+    /// What could be stuck, told without names.
+    pub(crate) fn candidates(&self) -> &Candidates<'a> {
+        self.candidates.get_or_init(|| Candidates::of(self))
+    }
+
+    /// What is stuck.
+    pub(crate) fn stuck(&self) -> &Stuck<'a> {
+        self.stuck.get_or_init(|| self.candidates().judge(self))
+    }
+
+    /// Who waits, by the name of the function that does if it is known: `` `store::save` `` or `task 17`.
+    pub(crate) fn who(&self, wait: &Wait) -> String {
+        let frames = self.now.stack(wait.stack).and_then(|stack| stack.frames.as_deref());
+        let function = frames.and_then(|frames| Path::new(frames).function());
+        function
+            .map_or_else(|| words::actor(self.now, wait.actor), |function| format!("`{function}`"))
     }
 
     /// This very wait was seen before.

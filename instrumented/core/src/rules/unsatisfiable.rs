@@ -29,14 +29,22 @@ fn candidates<'a>(context: &Context<'a>) -> impl Iterator<Item = (&'a Resource, 
 fn finding(context: &Context<'_>, r: &Resource, w: &Wait) -> Option<Finding> {
     let snapshot = context.now;
     let site = snapshot.site(w.site)?.clone();
-    let who = words::actor(snapshot, w.actor);
-    let notes = vec![words::books(snapshot, r)];
+    let mut notes = vec![words::books(snapshot, r)];
+    let stuck = context.stuck();
+    let core = stuck
+        .cores
+        .iter()
+        .find(|core| core.waits.iter().any(|at| stuck.waits[*at].wait.id == w.id));
+    let behind: Vec<&Wait> =
+        core.iter().flat_map(|core| &core.behind).map(|at| stuck.waits[*at].wait).collect();
+    notes.extend(words::behind(snapshot, &behind));
     Some(Finding {
         id: identity(Code::Unsatisfiable, &[w.id]),
         code: Code::Unsatisfiable,
         verdict: Verdict::Proven,
         title: format!(
-            "{who} waits for {} of {}, which has {}",
+            "{} waits for {} of {}, which has {}",
+            context.who(w),
             count(w.units, "permit"),
             words::resource(r),
             r.capacity()
