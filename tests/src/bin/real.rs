@@ -76,11 +76,13 @@ fn main() {
     let server = Server::start(&package, &holdup, &owning);
     let mut clients = Client::several(&server);
     let line = site(&owning, OWNS);
-    server.shows("a hold for each connection, and the accept loop waits", |seen| {
-        let holds = seen.sites_of("holds");
-        let waits = seen.sites_of("waits");
+    server.shows("a hold for each connection, acquired by the accept loop, which waits", |seen| {
+        let (holds, waits) = (seen.sites_of("holds"), seen.sites_of("waits"));
         let all_here = holds.iter().chain(&waits).all(|site| *site == line);
-        holds.len() == LIMIT && waits.len() == 1 && all_here
+        // A permit shows who acquired it; where it travelled leaves no trace.
+        let acquirer = &seen.0["waits"][0]["actor"];
+        let by_the_loop = (0..LIMIT).all(|hold| seen.0["holds"][hold]["actor"] == *acquirer);
+        holds.len() == LIMIT && waits.len() == 1 && all_here && by_the_loop
     });
     clients.pop();
     server.shows("a connection ended, and its permit came back", |seen| {
