@@ -1,0 +1,210 @@
+//! Tables as text.
+
+use super::headline;
+use crate::format;
+use crate::message::Candidate;
+use holdup_core::snapshot::{ActorId, Resource, Site, SiteId, Snapshot, StackId};
+use holdup_core::text::{self, Sources, Style};
+use holdup_proto::parts::Picture;
+
+/// Resources that are listed.
+const LISTED: usize = 200;
+
+/// The side on which a column's text lies.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Side {
+    Left,
+    Right,
+}
+use Side::{Left, Right};
+
+/// Rows under a head, each column as wide as it must be.
+fn table(indent: usize, head: &[(&str, Side)], rows: &[Vec<String>]) -> String {
+    let widths: Vec<usize> = head
+        .iter()
+        .enumerate()
+        .map(|(column, (word, _))| {
+            let cells =
+                rows.iter().filter_map(|row| row.get(column)).map(|cell| format::width(cell));
+            cells.chain([format::width(word)]).max().unwrap_or(0)
+        })
+        .collect();
+    let mut out = String::new();
+    let heads = head.iter().map(|(word, _)| (*word).to_string()).collect();
+    for row in [&heads].into_iter().chain(rows) {
+        let mut line = " ".repeat(indent);
+        for ((cell, width), (_, side)) in row.iter().zip(&widths).zip(head) {
+            let cell = if *side == Left {
+                format::fit(cell, *width)
+            } else {
+                format::fit_right(cell, *width)
+            };
+            line.push_str(&cell);
+            line.push_str("  ");
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    out
+}
+
+/// The processes that can be looked at.
+pub(super) fn processes(found: &[Candidate]) -> String {
+    let rows: Vec<_> = found
+        .iter()
+        .map(|it| {
+            let up = it.up.map_or("–".into(), format::age);
+            vec![it.pid.to_string(), format::clean(&it.name).into_owned(), up, it.address.clone()]
+        })
+        .collect();
+    table(0, &[("PID", Right), ("NAME", Left), ("UP", Right), ("ADDRESS", Left)], &rows)
+}
+
+/// All of a snapshot: findings, resources, holders and waiters.
+pub(super) fn snapshot(
+    snapshot: &Snapshot,
+    picture: &Picture,
+    limit: usize,
+    sources: &dyn Sources,
+    width: Option<u16>,
+) -> String {
+    let mut out = headline(snapshot);
+    out.push_str("\n\n");
+    if picture.findings.is_empty() {
+        out.push_str("nothing to report\n\n");
+    }
+    for finding in &picture.findings {
+        out.push_str(&text::render(finding, sources, &Style { width, color: false }));
+        out.push_str("\n\n");
+    }
+    if snapshot.resources.is_empty() {
+        out.push_str("The program has made no semaphore with holdup yet.\n");
+        return out;
+    }
+    out.push_str(&resources(snapshot, picture));
+    for resource in &snapshot.resources {
+        let part = records(snapshot, resource, limit);
+        if !part.is_empty() {
+            out.push('\n');
+            out.push_str(&part);
+        }
+    }
+    out
+}
+
+/// The resources, those in trouble and those in use first.
+pub(super) fn resources(snapshot: &Snapshot, picture: &Picture) -> String {
+    let mut sorted: Vec<&Resource> = snapshot.resources.iter().collect();
+    sorted.sort_by_key(|r| {
+        let troubled = picture.findings.iter().any(|f| f.resources.contains(&r.id));
+        (!troubled, std::cmp::Reverse((r.usage.waiting, r.usage.holders)), r.id)
+    });
+    let rows: Vec<_> = sorted.iter().take(LISTED).map(|r| resource_row(snapshot, r)).collect();
+    let head = [
+        ("RESOURCE", Left),
+        ("KIND", Left),
+        ("USED", Right),
+        ("WAITING", Right),
+        ("OLDEST", Right),
+        ("CREATED", Left),
+    ];
+    let mut out = table(0, &head, &rows);
+    let rest =
+        (snapshot.resources.len().saturating_sub(LISTED)) as u64 + picture.resources_left_out;
+    if rest > 0 {
+        out.push_str(&format!("… {} more\n", format::thousands(rest)));
+    }
+    out
+}
+
+fn resource_row(snapshot: &Snapshot, resource: &Resource) -> Vec<String> {
+    let usage = &resource.usage;
+    let capacity = resource.capacity();
+    let capacity = if capacity >= 1 << 60 { "∞".into() } else { format::thousands(capacity) };
+    let granted = if resource.settled { resource.granted() } else { 0 };
+    let granted = if granted > 0 { format!(" (+{granted} granted)") } else { String::new() };
+    vec![
+        name(snapshot, resource),
+        resource.kind.as_str().into(),
+        format!(
+            "{}/{capacity}{granted}{}",
+            format::thousands(usage.held),
+            if resource.closed { " closed" } else { "" }
+        ),
+        format::thousands(usage.waiting),
+        usage.oldest_hold.map_or("–".into(), |at| format::age(snapshot.taken.since(at))),
+        site(snapshot, resource.created),
+    ]
+}
+
+/// The holders and waiters of a resource that the snapshot has; empty if there are none.
+pub(super) fn records(snapshot: &Snapshot, resource: &Resource, limit: usize) -> String {
+    let since = |at| format::age(snapshot.taken.since(at));
+    let holds: Vec<_> =
+        snapshot.holds.iter().filter(|h| h.resource == resource.id).take(limit).collect();
+    let waits: Vec<_> =
+        snapshot.waits.iter().filter(|w| w.resource == resource.id).take(limit).collect();
+    if holds.is_empty() && waits.is_empty() {
+        return String::new();
+    }
+    let (holders, waiters) = (resource.usage.holders, resource.usage.waiting);
+    let mut out = format!(
+        "{}: {}, {}\n",
+        name(snapshot, resource),
+        format::plural(holders, "holder"),
+        format::plural(waiters, "waiter")
+    );
+    let mut rows = Vec::new();
+    for hold in &holds {
+        let who = actor(snapshot, hold.moved_to.unwrap_or(hold.actor));
+        rows.push(vec![
+            "holds".into(),
+            hold.units.to_string(),
+            since(hold.since),
+            who,
+            function(snapshot, hold.stack),
+            site(snapshot, hold.site),
+        ]);
+    }
+    for wait in &waits {
+        rows.push(vec![
+            "waits for".into(),
+            wait.units.to_string(),
+            since(wait.since),
+            actor(snapshot, wait.actor),
+            function(snapshot, wait.stack),
+            site(snapshot, wait.site),
+        ]);
+    }
+    let head = [
+        ("", Left),
+        ("PERMITS", Right),
+        ("SINCE", Right),
+        ("WHO", Left),
+        ("FUNCTION", Left),
+        ("AT", Left),
+    ];
+    out.push_str(&table(2, &head, &rows));
+    let more = (holders + waiters).saturating_sub((holds.len() + waits.len()) as u64);
+    if more > 0 {
+        out.push_str(&format!("  … {} more\n", format::thousands(more)));
+    }
+    out
+}
+
+fn name(snapshot: &Snapshot, resource: &Resource) -> String {
+    format::resource(resource, &snapshot.sites)
+}
+
+fn actor(snapshot: &Snapshot, id: ActorId) -> String {
+    format::actor_named(id, snapshot.actor(id))
+}
+
+fn site(snapshot: &Snapshot, id: SiteId) -> String {
+    snapshot.site(id).map_or("–".into(), |s: &Site| format::clean(&s.to_string()).into_owned())
+}
+
+fn function(snapshot: &Snapshot, id: StackId) -> String {
+    let frames = snapshot.stack(id).and_then(|s| s.frames.as_deref());
+    frames.and_then(format::own_frame).map_or("–".into(), |f| format::function_short(&f.function))
+}
