@@ -176,6 +176,11 @@ const WALLS: &[Wall] = &[
         ],
         because: "a view reads the state and draws it",
     },
+    Wall {
+        around: &["tui/src/headless"],
+        against: &["crate::app", "crate::terminal", "crate::view", "ratatui"],
+        because: "what is printed needs no screen",
+    },
 ];
 
 #[test]

@@ -23,23 +23,12 @@ fn main() -> io::Result<ExitCode> {
     let this = env::current_exe()?;
     let mut holdup = Command::new(this.with_file_name("holdup"));
     holdup.arg("run");
-    if !(io::stdin().is_terminal() && io::stdout().is_terminal()) {
+    let has_terminal = io::stdin().is_terminal() && io::stdout().is_terminal();
+    if !has_terminal {
         holdup.args(["--text", "--exit-on-finding", "--for", "10s"]);
     }
-    holdup.arg("--").arg(this.with_file_name(example));
-    finish(holdup)
-}
-
-/// Becomes the command, so that keys and signals go to it alone.
-#[cfg(unix)]
-fn finish(mut command: Command) -> io::Result<ExitCode> {
-    use std::os::unix::process::CommandExt as _;
-    Err(command.exec())
-}
-
-#[cfg(not(unix))]
-fn finish(mut command: Command) -> io::Result<ExitCode> {
-    let status = command.status()?;
-    let code = status.code().and_then(|code| u8::try_from(code).ok());
-    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
+    let status = holdup.arg("--").arg(this.with_file_name(example)).status()?;
+    // 1 says that there was a finding, and that is what the demo is for.
+    let shown = status.success() || status.code() == Some(1) && !has_terminal;
+    Ok(if shown { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
