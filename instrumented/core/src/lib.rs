@@ -11,6 +11,9 @@ pub mod finding;
 pub mod json;
 pub mod path;
 mod rules;
+#[cfg(any(test, feature = "testing"))]
+#[doc(hidden)]
+pub mod scenario;
 pub mod snapshot;
 pub mod text;
 mod words;

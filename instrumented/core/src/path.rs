@@ -7,6 +7,8 @@
 
 mod name;
 mod role;
+#[cfg(test)]
+mod tests;
 
 use crate::snapshot::Frame;
 use name::path_of;

@@ -1,6 +1,8 @@
 //! One rule a file. A rule is told everything by the [`Context`] and answers with findings.
 
 mod deadlock;
+#[cfg(test)]
+mod tests;
 mod unsatisfiable;
 
 use crate::diagnose::Context;

@@ -47,7 +47,7 @@ pub(crate) fn books(snapshot: &Snapshot, r: &Resource) -> String {
     let name = r.name.as_ref().map_or_else(|| r.id.to_string(), |name| format!("`{name}`"));
     let granted = match r.granted() {
         0 => String::new(),
-        n => format!(", {n} granted and not picked up"),
+        n => format!(", {n} set aside for the front of the queue"),
     };
     let created =
         snapshot.site(r.created).map(|site| format!(" (created at {site})")).unwrap_or_default();

@@ -49,7 +49,8 @@ impl<'c, 'a> Case<'c, 'a> {
         waits.sort_by_key(|w| (w.since, w.id));
         holds.sort_by_key(|h| (h.since, h.id));
         let actors = unique(waits.iter().map(|w| w.actor));
-        let resources = unique(waits.iter().map(|w| w.resource));
+        let resources =
+            unique(holds.iter().map(|h| h.resource).chain(waits.iter().map(|w| w.resource)));
         Case { context, stuck, core, waits, holds, actors, resources }
     }
 
@@ -163,8 +164,11 @@ impl<'c, 'a> Case<'c, 'a> {
             marks.extend(self.took(here[0], units, resource, ""));
         }
         for wait in self.waits.iter().take(SHOWN) {
-            let what =
-                if wait.units == 1 { "another one".to_owned() } else { wait.units.to_string() };
+            let what = if wait.units == 1 {
+                "another one".to_owned()
+            } else {
+                count(wait.units, "permit")
+            };
             let label = format!(
                 "and has been waiting here for {what} for {}",
                 words::since(self.snapshot(), wait.since)
@@ -210,9 +214,13 @@ impl<'c, 'a> Case<'c, 'a> {
                 Some(_) => "and".to_owned(),
                 None => words::actor(snapshot, party.wait.actor),
             };
+            let what = if party.wait.units == 1 {
+                "a permit".to_owned()
+            } else {
+                count(party.wait.units, "permit")
+            };
             let label = format!(
-                "{number}{who} has been waiting here for {} of {} for {}",
-                count(party.wait.units, "permit"),
+                "{number}{who} has been waiting here for {what} of {} for {}",
                 words::resource(resource),
                 words::since(snapshot, party.wait.since)
             );
@@ -256,6 +264,7 @@ impl<'c, 'a> Case<'c, 'a> {
     fn took(&self, hold: &Hold, units: u64, resource: &Resource, number: &str) -> Option<Mark> {
         let what = match (units, resource.capacity()) {
             (1, 1) => "the only permit".to_owned(),
+            (2, 2) => "both permits".to_owned(),
             (units, capacity) if units == capacity => format!("all {units} permits"),
             (units, capacity) => format!("{units} of the {capacity} permits"),
         };
@@ -351,7 +360,10 @@ impl<'c, 'a> Case<'c, 'a> {
                 break;
             }
         }
+        // Found backwards, and the start last.
         parties.reverse();
+        let last = parties.len().min(1);
+        parties.rotate_right(last);
         parties
     }
 }

@@ -1,0 +1,558 @@
+//! Situations as a few lines of text, with what should be found in them.
+//!
+//! ```text
+//! semaphore a 1
+//! semaphore b 1
+//! task 1
+//!   hold a
+//!   wait b
+//! task 2
+//!   hold b
+//!   wait a
+//! find deadlock: task 1, task 2; a, b
+//! ```
+//!
+//! - `semaphore NAME CAPACITY` with, as needed: `static`, `closed`, `unsettled`, `grows`, `added N`, `forgotten N`.
+//!   What is neither held nor added goes to the front of the queue, as tokio does it, or is available.
+//! - `task N`, `root N`, `thread N`: who does the lines below it.
+//! - `hold NAME` and `wait NAME`, in the order of time, 100 ms apart, with, as needed: `xN` (units), `owned`, `try`,
+//!   `moved N` (to that task), `once` (not yet there in the earlier snapshot), `soon` (1 ms after the line before),
+//!   `future N`, `poller N` (a number for the address), and `: PATH`. Without a path, all that an actor does is in
+//!   one `async` body, each line at a place of its own.
+//! - `PATH` is written outermost first, `run@10 > join!1 > save@12`; see [`frames`].
+//! - `optimised`, and `only` (there is no earlier snapshot).
+//! - `find CODE: ACTORS; SEMAPHORES` and `find nothing`; `says TEXT` for a part of the report.
+
+use crate::diagnose::{Limits, diagnose};
+use crate::finding::Finding;
+use crate::snapshot::{
+    ActorId, Call, Counters, Frame, Hold, HoldId, Kind, Moment, Resource, ResourceId, ScopeId,
+    Settings, Site, SiteId, Snapshot, Stack, StackId, Usage, Wait, WaitId,
+};
+use crate::text::{NoSources, Style, render};
+use std::hash::{DefaultHasher, Hash, Hasher};
+use std::sync::Arc;
+
+/// Time between two lines, in nanoseconds.
+const STEP: u64 = 100_000_000;
+
+/// A situation, seen twice.
+#[derive(Clone, Debug)]
+pub struct Scenario {
+    /// What is true now.
+    pub current: Snapshot,
+    /// What was true 100 ms before; `None` if nobody looked.
+    pub previous: Option<Snapshot>,
+    found: Vec<String>,
+    says: Vec<String>,
+}
+
+/// Reads a situation, diagnoses it, and compares.
+///
+/// # Panics
+///
+/// If the text is wrong, or something else is found.
+#[track_caller]
+pub fn check(text: &str) {
+    let scenario = Scenario::read(text).unwrap_or_else(|error| panic!("{error}"));
+    let findings = scenario.diagnose();
+    let found: Vec<String> = findings.iter().map(|f| scenario.summary(f)).collect();
+    let report: Vec<String> =
+        findings.iter().map(|f| render(f, &NoSources, &Style::default())).collect();
+    let report = report.join("\n\n");
+    assert!(
+        found == scenario.found,
+        "expected {:?}, found {found:?}\n{text}\n{report}",
+        scenario.found
+    );
+    for part in &scenario.says {
+        assert!(report.contains(part), "the report does not say {part:?}:\n{report}");
+    }
+}
+
+impl Scenario {
+    /// Reads a situation.
+    ///
+    /// # Errors
+    ///
+    /// If a line cannot be understood: which, and why.
+    pub fn read(text: &str) -> Result<Self, String> {
+        let mut reader = Reader::default();
+        for (at, line) in text.lines().enumerate() {
+            let line = line.split('#').next().unwrap_or("").trim();
+            if !line.is_empty() {
+                reader.line(line).map_err(|error| format!("line {}: {error}: {line}", at + 1))?;
+            }
+        }
+        Ok(reader.finish())
+    }
+
+    /// What is found in it.
+    #[must_use]
+    pub fn diagnose(&self) -> Vec<Finding> {
+        diagnose(&self.current, self.previous.as_ref(), &Limits::default())
+    }
+
+    /// A finding in the words of a `find` line.
+    #[must_use]
+    pub fn summary(&self, finding: &Finding) -> String {
+        let name = |id: &ResourceId| {
+            self.current.resource(*id).and_then(|r| r.name.as_deref().map(str::to_owned))
+        };
+        let mut actors = finding.actors.clone();
+        actors.sort_unstable();
+        let actors: Vec<String> = actors
+            .iter()
+            .map(|actor| match actor {
+                ActorId::Task(n) => format!("task {n}"),
+                ActorId::Root(n) => format!("root {n}"),
+                ActorId::Thread(n) => format!("thread {n}"),
+            })
+            .collect();
+        let mut resources: Vec<String> = finding.resources.iter().filter_map(name).collect();
+        resources.sort_unstable();
+        format!("{}: {}; {}", finding.code, actors.join(", "), resources.join(", "))
+    }
+}
+
+#[derive(Default)]
+struct Reader {
+    snapshot: Snapshot,
+    actor: Option<ActorId>,
+    clock: u64,
+    lines: u32,
+    only: bool,
+    /// Records that the earlier snapshot does not have.
+    late_holds: Vec<HoldId>,
+    late_waits: Vec<WaitId>,
+    optimised: bool,
+    found: Vec<String>,
+    says: Vec<String>,
+}
+
+/// What can be said of a hold or a wait.
+struct Record {
+    resource: ResourceId,
+    units: u64,
+    owned: bool,
+    call: Call,
+    moved_to: Option<ActorId>,
+    once: bool,
+    future: u64,
+    poller: u64,
+    since: Moment,
+    site: SiteId,
+    stack: StackId,
+}
+
+impl Reader {
+    fn line(&mut self, line: &str) -> Result<(), String> {
+        let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
+        match word {
+            "semaphore" => self.semaphore(rest),
+            "task" => self.actor(ActorId::Task, rest),
+            "root" => self.actor(ActorId::Root, rest),
+            "thread" => self.actor(ActorId::Thread, rest),
+            "hold" => self.hold(rest),
+            "wait" => self.wait(rest),
+            "optimised" => {
+                self.optimised = true;
+                Ok(())
+            }
+            "only" => {
+                self.only = true;
+                Ok(())
+            }
+            "find" if rest == "nothing" => Ok(()),
+            "find" => {
+                self.found.push(rest.to_owned());
+                Ok(())
+            }
+            "says" => {
+                self.says.push(rest.to_owned());
+                Ok(())
+            }
+            _ => Err("unknown word".to_owned()),
+        }
+    }
+
+    fn actor(&mut self, kind: fn(u64) -> ActorId, number: &str) -> Result<(), String> {
+        self.actor = Some(kind(parse(number)?));
+        Ok(())
+    }
+
+    fn semaphore(&mut self, rest: &str) -> Result<(), String> {
+        let mut words = rest.split_whitespace();
+        let name = words.next().ok_or("no name")?;
+        let initial = parse(words.next().ok_or("no capacity")?)?;
+        let created = self.site(Site { file: "src/limits.rs".into(), line: 1, column: 1 });
+        let mut resource = Resource {
+            id: ResourceId(self.snapshot.resources.len() as u64 + 1),
+            kind: Kind::Semaphore,
+            name: Some(name.into()),
+            created,
+            created_at: Moment(0),
+            scope: ScopeId(0),
+            is_static: false,
+            initial,
+            added: 0,
+            forgotten: 0,
+            available: 0,
+            closed: false,
+            settled: true,
+            usage: Usage::default(),
+            counters: Counters::default(),
+            settings: Settings::default(),
+        };
+        while let Some(word) = words.next() {
+            match word {
+                "static" => resource.is_static = true,
+                "closed" => resource.closed = true,
+                "unsettled" => resource.settled = false,
+                "grows" => resource.settings.grows = true,
+                "added" => resource.added = parse(words.next().ok_or("how many?")?)?,
+                "forgotten" => resource.forgotten = parse(words.next().ok_or("how many?")?)?,
+                _ => return Err(format!("a semaphore cannot be {word:?}")),
+            }
+        }
+        self.snapshot.resources.push(resource);
+        Ok(())
+    }
+
+    fn hold(&mut self, rest: &str) -> Result<(), String> {
+        let record = self.record(rest)?;
+        let id = HoldId(self.snapshot.holds.len() as u64 + 1);
+        if record.once {
+            self.late_holds.push(id);
+        }
+        self.snapshot.holds.push(Hold {
+            id,
+            resource: record.resource,
+            units: record.units,
+            actor: self.actor.ok_or("nobody holds")?,
+            moved_to: record.moved_to,
+            scope: ScopeId(0),
+            stack: record.stack,
+            site: record.site,
+            since: record.since,
+            call: record.call,
+            owned: record.owned,
+            future: record.future,
+            poller: record.poller,
+        });
+        Ok(())
+    }
+
+    fn wait(&mut self, rest: &str) -> Result<(), String> {
+        let record = self.record(rest)?;
+        let id = WaitId(self.snapshot.waits.len() as u64 + 1);
+        if record.once {
+            self.late_waits.push(id);
+        }
+        self.snapshot.waits.push(Wait {
+            id,
+            resource: record.resource,
+            units: record.units,
+            actor: self.actor.ok_or("nobody waits")?,
+            scope: ScopeId(0),
+            stack: record.stack,
+            site: record.site,
+            since: record.since,
+            last_poll: record.since,
+            call: record.call,
+            owned: record.owned,
+            future: record.future,
+            poller: record.poller,
+        });
+        Ok(())
+    }
+
+    fn record(&mut self, rest: &str) -> Result<Record, String> {
+        let (rest, path) =
+            rest.split_once(':').map_or((rest, None), |(rest, path)| (rest, Some(path.trim())));
+        let mut words = rest.split_whitespace();
+        let name = words.next().ok_or("of which semaphore?")?;
+        let named = self.snapshot.resources.iter().find(|r| r.name.as_deref() == Some(name));
+        let resource = named.ok_or_else(|| format!("no semaphore {name:?}"))?.id;
+        self.lines += 1;
+        let mut record = Record {
+            resource,
+            units: 1,
+            owned: false,
+            call: Call::Acquire,
+            moved_to: None,
+            once: false,
+            future: 0x1000 * u64::from(self.lines),
+            poller: 0x7000_0000,
+            since: Moment(0),
+            site: SiteId(0),
+            stack: StackId::NONE,
+        };
+        let mut step = STEP;
+        while let Some(word) = words.next() {
+            let mut number = || parse(words.next().ok_or("which?")?);
+            match word {
+                "owned" => record.owned = true,
+                "try" => record.call = Call::Try,
+                "once" => record.once = true,
+                "soon" => step = STEP / 100,
+                "moved" => record.moved_to = Some(ActorId::Task(number()?)),
+                "future" => record.future = number()?,
+                "poller" => record.poller = number()?,
+                units if units.starts_with('x') => record.units = parse(&units[1..])?,
+                _ => return Err(format!("unknown word {word:?}")),
+            }
+        }
+        self.clock += step;
+        record.since = Moment(self.clock);
+        let body = match self.actor {
+            Some(ActorId::Task(n)) => format!("task_{n}@{}", 10 * self.lines),
+            Some(ActorId::Root(n)) => format!("root_{n}@{}", 10 * self.lines),
+            Some(ActorId::Thread(n)) => format!("thread_{n}@{}", 10 * self.lines),
+            None => return Err("by whom?".to_owned()),
+        };
+        let path = path.unwrap_or(&body);
+        if path != "?" {
+            let frames = frames(path)?;
+            let own = frames
+                .iter()
+                .filter_map(|f| f.site.as_ref())
+                .find(|site| &*site.file == "src/app.rs");
+            let site = own.ok_or("a path without a place")?.clone();
+            record.site = self.site(site);
+            record.stack = self.stack(frames);
+        } else {
+            record.site =
+                self.site(Site { file: "src/app.rs".into(), line: 10 * self.lines, column: 9 });
+        }
+        Ok(record)
+    }
+
+    fn site(&mut self, site: Site) -> SiteId {
+        let sites = &mut self.snapshot.sites;
+        let at = sites.iter().position(|known| *known == site).unwrap_or_else(|| {
+            sites.push(site);
+            sites.len() - 1
+        });
+        SiteId(u32::try_from(at).unwrap_or(u32::MAX))
+    }
+
+    fn stack(&mut self, frames: Vec<Frame>) -> StackId {
+        let addresses: Arc<[u64]> = frames.iter().map(|f| f.address).collect();
+        let stacks = &mut self.snapshot.stacks;
+        if let Some(known) = stacks.iter().find(|s| s.addresses == addresses) {
+            return known.id;
+        }
+        let id = StackId(u32::try_from(stacks.len()).unwrap_or(u32::MAX) + 1);
+        stacks.push(Stack { id, addresses, frames: Some(frames.into()) });
+        id
+    }
+
+    fn finish(mut self) -> Scenario {
+        let mut snapshot = std::mem::take(&mut self.snapshot);
+        snapshot.process.debug = !self.optimised;
+        snapshot.holds.sort_by_key(|h| h.resource);
+        snapshot.waits.sort_by_key(|w| w.resource);
+        let mut previous = snapshot.clone();
+        previous.holds.retain(|h| !self.late_holds.contains(&h.id));
+        previous.waits.retain(|w| !self.late_waits.contains(&w.id));
+        for (snapshot, taken) in
+            [(&mut previous, self.clock + STEP), (&mut snapshot, self.clock + 2 * STEP)]
+        {
+            snapshot.taken = Moment(taken);
+            settle(snapshot);
+        }
+        Scenario {
+            current: snapshot,
+            previous: (!self.only).then_some(previous),
+            found: self.found,
+            says: self.says,
+        }
+    }
+}
+
+/// Fills in the totals.
+fn settle(snapshot: &mut Snapshot) {
+    let Snapshot { resources, holds, waits, .. } = snapshot;
+    for r in resources {
+        let holds = holds.iter().filter(|h| h.resource == r.id);
+        let waits = waits.iter().filter(|w| w.resource == r.id);
+        r.usage = Usage {
+            held: holds.clone().map(|h| h.units).sum(),
+            holders: holds.clone().count() as u64,
+            waiting: waits.clone().count() as u64,
+            oldest_hold: holds.map(|h| h.since).min(),
+            oldest_wait: waits.map(|w| w.since).min(),
+        };
+        r.available =
+            if r.usage.waiting > 0 { 0 } else { r.capacity().saturating_sub(r.usage.held) };
+    }
+}
+
+fn parse(text: &str) -> Result<u64, String> {
+    let number =
+        text.strip_prefix("0x").map_or_else(|| text.parse(), |hex| u64::from_str_radix(hex, 16));
+    number.map_err(|_| format!("{text:?} is no number"))
+}
+
+/// The frames of a path, innermost first, as a stack has them.
+///
+/// The path is written outermost first, with ` > ` between the frames, and begins below the runtime's poll of the
+/// task. A frame is one of
+///
+/// - `save@12` or `save@12:5`: the `async` body of `app::save`, at that line and column;
+/// - `join!N`, `try_join!N`, `select!N`: tokio's macro, in its Nth branch; `join N` of futures is `Join::N`;
+/// - `unordered`, `buffer_unordered`, `for_each_concurrent`, `join_all`, `select_all`, `timeout`, `box`, `then`;
+/// - a function's name as the compiler has it, in quotes: `"<app::Mine as Future>::poll"@3`. With `~` before it,
+///   it is inlined into the frame before; with `+N` at the end, it is another call in the same place.
+///
+/// # Errors
+///
+/// If the text is no such path.
+pub fn frames(path: &str) -> Result<Vec<Frame>, String> {
+    let mut frames = vec![frame(
+        "tokio::runtime::task::core::Core<T,S>::poll",
+        "/r/tokio-1.54.1/src/runtime/task/core.rs",
+        380,
+        24,
+        0,
+    )];
+    for part in split(path) {
+        let before = frames.len();
+        part_frames(&part, &mut frames)?;
+        for frame in &mut frames[before..] {
+            let mut hasher = DefaultHasher::new();
+            let place = frame.site.as_ref().map(|site| (site.line, site.column));
+            (&frame.function, place, frame.address).hash(&mut hasher);
+            frame.address = (hasher.finish() >> 17) | 1;
+        }
+    }
+    // A physical frame has the address of what is innermost in it.
+    for at in (0..frames.len() - 1).rev() {
+        if frames[at + 1].inlined {
+            frames[at].address = frames[at + 1].address;
+        }
+    }
+    frames.reverse();
+    Ok(frames)
+}
+
+/// The frames of a path's text; a `>` within quotes is part of a name.
+fn split(path: &str) -> Vec<String> {
+    let mut parts = vec![String::new()];
+    let mut quoted = false;
+    for c in path.chars() {
+        match c {
+            '"' => quoted = !quoted,
+            '>' if !quoted => {
+                parts.push(String::new());
+                continue;
+            }
+            _ => {}
+        }
+        if let Some(last) = parts.last_mut() {
+            last.push(c);
+        }
+    }
+    parts.iter().map(|part| part.trim().to_owned()).collect()
+}
+
+fn part_frames(part: &str, frames: &mut Vec<Frame>) -> Result<(), String> {
+    const POLL_FN: &str =
+        "<core::future::poll_fn::PollFn<F> as core::future::future::Future>::poll";
+    const TOKIO: &str = "/r/tokio-1.54.1/src";
+    const FUTURES: &str = "/r/futures-util-0.3.34/src";
+    let (inlined, part) = part.strip_prefix('~').map_or((false, part), |part| (true, part));
+    let (part, variant) = match part.rsplit_once('+') {
+        Some((rest, n)) if !rest.ends_with('"') || n.parse::<u64>().is_ok() => (rest, parse(n)?),
+        _ => (part, 0),
+    };
+    let before = frames.len();
+    if let Some((name, branch)) = part.split_once('!') {
+        let branch = parse(branch)?;
+        let outer = frames.last().map_or("app::f::{{closure}}", |f| &f.function).to_owned();
+        frames.push(frame(POLL_FN, "/rustc/1/library/core/src/future/poll_fn.rs", 151, 9, variant));
+        frames.push(frame(
+            &format!("{outer}::{{{{closure}}}}"),
+            &format!("{TOKIO}/macros/{name}.rs"),
+            179,
+            24,
+            branch,
+        ));
+        if name != "select" {
+            frames.push(frame(
+                "<tokio::future::maybe_done::MaybeDone<Fut> as core::future::future::Future>::poll",
+                &format!("{TOKIO}/future/maybe_done.rs"),
+                65,
+                63,
+                variant,
+            ));
+        }
+    } else if let Some((name, place)) = part.rsplit_once('@') {
+        let (line, column) = place.split_once(':').unwrap_or((place, "9"));
+        let number =
+            |text: &str| u32::try_from(parse(text)?).map_err(|_| format!("{text:?} is too large"));
+        let (line, column) = (number(line)?, number(column)?);
+        let raw = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
+        let function = raw.map_or_else(|| format!("app::{name}::{{{{closure}}}}"), str::to_owned);
+        frames.push(frame(&function, "src/app.rs", line, column, variant));
+    } else {
+        let known: &[(&str, &str, &str)] = &[
+            (
+                "unordered",
+                "<futures_util::stream::futures_unordered::FuturesUnordered<Fut> as futures_core::stream::Stream>::poll_next",
+                "stream/futures_unordered/mod.rs",
+            ),
+            (
+                "buffer_unordered",
+                "<futures_util::stream::stream::buffer_unordered::BufferUnordered<St> as futures_core::stream::Stream>::poll_next",
+                "stream/stream/buffer_unordered.rs",
+            ),
+            (
+                "for_each_concurrent",
+                "<futures_util::stream::stream::for_each_concurrent::ForEachConcurrent<St,Fut,F> as core::future::future::Future>::poll",
+                "stream/stream/for_each_concurrent.rs",
+            ),
+            (
+                "join_all",
+                "<futures_util::future::join_all::JoinAll<F> as core::future::future::Future>::poll",
+                "future/join_all.rs",
+            ),
+            (
+                "select_all",
+                "<futures_util::future::select_all::SelectAll<Fut> as core::future::future::Future>::poll",
+                "future/select_all.rs",
+            ),
+            (
+                "then",
+                "<futures_util::future::future::Then<Fut1,Fut2,F> as core::future::future::Future>::poll",
+                "future/future/mod.rs",
+            ),
+            (
+                "timeout",
+                "<tokio::time::timeout::Timeout<T> as core::future::future::Future>::poll",
+                "",
+            ),
+            ("box", "<core::pin::Pin<P> as core::future::future::Future>::poll", ""),
+        ];
+        let Some((_, function, file)) = known.iter().find(|(name, ..)| *name == part) else {
+            return Err(format!("no frame {part:?}"));
+        };
+        frames.push(frame(function, &format!("{FUTURES}/{file}"), 100, 9, variant));
+    }
+    if inlined && let Some(first) = frames.get_mut(before) {
+        first.inlined = true;
+    }
+    Ok(())
+}
+
+/// A frame whose address is, for now, only its variant.
+fn frame(function: &str, file: &str, line: u32, column: u32, variant: u64) -> Frame {
+    let site = Site { file: file.into(), line, column };
+    Frame {
+        function: function.into(),
+        site: (line > 0).then_some(site),
+        address: variant,
+        inlined: false,
+    }
+}
