@@ -38,16 +38,18 @@ async fn nested_acquire() {
         name: "nested_acquire",
         binary: env!("CARGO_BIN_EXE_nested_acquire"),
         semaphore: "ledger_writes",
-        holds: &["outer"],
-        waits: &["outer", "inner"],
+        holds: &["admitted", "outer"],
+        waits: &["admitted", "outer", "inner"],
         findings: &[(Code::Deadlock, Verdict::Proven, &["outer", "inner"])],
     };
     let last = check(&example, |seen, _| !seen.findings.is_empty()).await;
-    // The task that waits is the one that holds.
+    // It rests on one hold and one wait, and the task that waits is the one that holds.
     let [finding] = &last.findings[..] else { panic!("{:?}", last.findings) };
-    let holder = last.snapshot.holds.first().map(|hold| hold.actor);
+    let ([hold], [wait]) = (&finding.holds[..], &finding.waits[..]) else { panic!("{finding:?}") };
+    let holder = last.snapshot.holds.iter().find(|it| it.id == *hold).map(|it| it.actor);
+    let waiter = last.snapshot.waits.iter().find(|it| it.id == *wait).map(|it| it.actor);
     assert!(matches!(holder, Some(ActorId::Task(_))), "{holder:?}");
-    assert_eq!(finding.actors.first().copied(), holder);
+    assert_eq!(holder, waiter);
 }
 
 #[tokio::test]
