@@ -26,6 +26,7 @@
 //! | `HOLDUP=off` | nothing is recorded, nothing is started |
 //! | `HOLDUP_CAPTURE=location` | no call stacks: cheaper, but a self-deadlock cannot be proven |
 //! | `HOLDUP_SERVE=1` | serves the terminal app without a call to `init` |
+//! | `HOLDUP_STDERR=off` | findings do not go to stderr: `holdup run --text` tells them itself |
 //!
 //! Where the service listens is told at `init`.
 //!

@@ -53,6 +53,10 @@ fn write(finding: &Finding) {
         Verdict::Hazard => event!(WARN),
         _ => event!(ERROR),
     }
+    // Whoever watches the program says so if he tells the findings himself.
+    if std::env::var_os("HOLDUP_STDERR").is_some_and(|set| set == "off") {
+        return;
+    }
     let mut stderr = std::io::stderr().lock();
     let color = stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
     let text = text::render(finding, &Files, &Style { width: None, color });
