@@ -44,6 +44,8 @@ const PATIENCE: Duration = Duration::from_secs(5);
 const PATIENCE_LARGE: Duration = Duration::from_secs(60);
 /// How often an attached service is asked for a sign of life, and how long it may take to give one.
 const PULSE: Duration = Duration::from_secs(3);
+/// The bytes that may be on their way in one answer.
+const WINDOW: u32 = 256 << 10;
 /// The memory that a whole snapshot may take.
 const SNAPSHOT_MEMORY: usize = 2 << 30;
 /// The memory that what a watch shows may take.
@@ -109,6 +111,8 @@ pub enum Error {
     Unreachable(Target, io::Error),
     /// Somebody listens and does not answer.
     NoAnswer(Target),
+    /// Somebody listens and hangs up.
+    HungUp(Target),
     /// Somebody answers who is no holdup service.
     NotHoldup(Target, String),
     /// The service cannot serve any more clients, or refuses the request.
@@ -157,6 +161,11 @@ impl fmt::Display for Error {
             Self::NoAnswer(target) => write!(
                 f,
                 "{target} does not answer: the program may be stopped, or no holdup service"
+            ),
+            Self::HungUp(target) => write!(
+                f,
+                "{target} hung up: the program is about to end or has too many clients, or it is no \
+                 holdup service"
             ),
             Self::NotHoldup(target, why) => {
                 write!(f, "what answers at {target} is no holdup service ({why})")
@@ -249,8 +258,7 @@ impl Client {
         let answer = self.service.clone().hello(request).await;
         let answer = answer.map_err(|status| match status.code() {
             Code::ResourceExhausted => self.error(&status),
-            // A program that ends while we knock hangs up, too; it is told by its process.
-            _ if self.has_ended() => Error::Lost(self.target.clone(), reason(&status)),
+            _ if has_hung_up(&status) => Error::HungUp(self.target.clone()),
             _ => Error::NotHoldup(self.target.clone(), reason(&status)),
         })?;
         let answer = answer.into_inner();
@@ -457,6 +465,26 @@ fn reason(status: &Status) -> String {
     printable(&reason)
 }
 
+/// Whether the connection was closed, as opposed to something strange being said on it.
+fn has_hung_up(status: &Status) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = std::error::Error::source(status);
+    while let Some(error) = cause {
+        let closed = [
+            io::ErrorKind::BrokenPipe,
+            io::ErrorKind::ConnectionAborted,
+            io::ErrorKind::ConnectionReset,
+            io::ErrorKind::UnexpectedEof,
+            // What `channel` says when it is asked to connect once more.
+            io::ErrorKind::NotConnected,
+        ];
+        if error.downcast_ref().is_some_and(|error: &io::Error| closed.contains(&error.kind())) {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
+}
+
 /// Pictures of a program, one after the other.
 #[derive(Debug)]
 pub struct Watch {
@@ -534,6 +562,8 @@ async fn channel(stream: Box<dyn Stream>) -> Result<Channel, String> {
     let endpoint = Endpoint::from_static("http://holdup")
         .http2_keep_alive_interval(PULSE)
         .keep_alive_timeout(PULSE)
-        .keep_alive_while_idle(true);
+        .keep_alive_while_idle(true)
+        // What is on its way grows old when the reader is slow.
+        .initial_stream_window_size(WINDOW);
     endpoint.connect_with_connector(once).await.map_err(|error| error.to_string())
 }

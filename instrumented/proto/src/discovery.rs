@@ -59,7 +59,13 @@ pub struct Found {
 /// a client connects.
 #[must_use]
 pub fn running() -> Vec<Found> {
-    let mut found: Vec<_> = folders().iter().flat_map(|folder| sockets(folder)).collect();
+    running_in(&folders())
+}
+
+/// The sockets in `folders` of processes that run, by pid.
+#[must_use]
+pub fn running_in(folders: &[PathBuf]) -> Vec<Found> {
+    let mut found: Vec<_> = folders.iter().flat_map(|folder| sockets(folder)).collect();
     found.retain(|it| is_running(it.pid));
     found.sort_by_key(|it| it.pid);
     found.dedup_by_key(|it| it.pid);

@@ -18,6 +18,8 @@ pub(super) const CLIENTS: usize = 16;
 const CROWD: usize = 8;
 /// How long a connection may take to begin to speak HTTP/2; after that it is asked for signs of life.
 const GREETING: Duration = Duration::from_secs(5);
+/// How long a connection may take nothing of what is said to it, once its buffers are full.
+const STALL: Duration = Duration::from_secs(10);
 /// The bytes that an HTTP/2 client sends first.
 const PREFACE: usize = 24;
 /// The pause after a connection that could not be accepted, because the process has no more files for example.
@@ -66,7 +68,7 @@ pub(super) fn accept<L: Listen>(listener: L) -> ReceiverStream<io::Result<Connec
             };
             let Some(place) = place else { continue };
             let greeting = Some(Box::pin(tokio::time::sleep(GREETING)));
-            let connection = Connection { stream, welcome, greeting, heard: 0, _place: place };
+            let connection = Connection { stream, welcome, greeting, heard: 0, stall: None, _place: place };
             if accepted.send(Ok(connection)).await.is_err() {
                 return;
             }
@@ -83,6 +85,8 @@ pub(super) struct Connection<S> {
     /// Runs until the client has greeted.
     greeting: Option<Pin<Box<Sleep>>>,
     heard: usize,
+    /// Runs while what is said is not taken. HTTP/2's own pings are of no help then: they cannot be said.
+    stall: Option<Pin<Box<Sleep>>>,
     _place: OwnedSemaphorePermit,
 }
 
@@ -122,13 +126,35 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
     }
 }
 
+impl<S> Connection<S> {
+    /// Passes on what came of writing, unless that has been pending for too long.
+    fn unless_stalled<T>(&mut self, written: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+        if written.is_ready() {
+            self.stall = None;
+            return written;
+        }
+        let stall = self.stall.get_or_insert_with(|| Box::pin(tokio::time::sleep(STALL)));
+        stall.as_mut().poll(cx).map(|()| Err(io::ErrorKind::TimedOut.into()))
+    }
+}
+
 impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
-    fn poll_write(
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
+        self.unless_stalled(written, cx)
+    }
+
+    fn poll_write_vectored(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        buf: &[u8],
+        bufs: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write(cx, buf)
+        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        self.unless_stalled(written, cx)
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -137,17 +163,5 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.stream).poll_shutdown(cx)
-    }
-
-    fn poll_write_vectored(
-        mut self: Pin<&mut Self>,
-        cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
-    ) -> Poll<io::Result<usize>> {
-        Pin::new(&mut self.stream).poll_write_vectored(cx, bufs)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
     }
 }

@@ -31,7 +31,7 @@ const FETCH: Duration = Duration::from_secs(10);
 /// How long a request may take to come in, and a small answer to be made.
 const REQUEST: Duration = Duration::from_secs(10);
 /// How often a silent client is asked for a sign of life, and how long it may take to give one.
-const PULSE: Duration = Duration::from_secs(10);
+const PULSE: Duration = Duration::from_secs(5);
 /// The largest block of headers, in bytes.
 const HEADERS: u32 = 16 * 1024;
 /// For each unit of time spent on the pictures of a watch, this many are not.
