@@ -23,6 +23,10 @@ real:
 demo *ARGS:
     cargo demo {{ ARGS }}
 
+# What watching costs the program that is watched.
+bench:
+    cargo bench -p holdup-tests --features always-on
+
 # The oldest Rust that we promise. Needs `rustup toolchain install 1.88`.
 msrv:
     CARGO_TARGET_DIR=target/msrv cargo +1.88 check --workspace --all-targets --locked
