@@ -250,9 +250,33 @@ pub fn actor_named(id: ActorId, known: Option<&Actor>) -> String {
     }
 }
 
-/// The crate a function belongs to: `tokio` for `<tokio::task::Core<T> as Future>::poll`.
+/// The crate that a frame's code is from: by its file where that tells, else by the function's name.
+///
+/// The names of inlined functions often come without their path, so the file is asked first.
 #[must_use]
-pub fn crate_of(function: &str) -> &str {
+pub fn crate_of(frame: &Frame) -> &str {
+    frame
+        .site
+        .as_ref()
+        .and_then(|site| crate_of_file(&site.file))
+        .unwrap_or_else(|| crate_of_function(&frame.function))
+}
+
+/// `tokio` for `…/registry/src/index.crates.io-1949cf8c/tokio-1.54.1/src/task.rs`, `std` for the standard library.
+fn crate_of_file(file: &str) -> Option<&str> {
+    if file.contains("/rustc/") || file.contains("/rustlib/src/") {
+        return Some("std");
+    }
+    let (_, below) = file.split_once("/registry/src/")?;
+    let folder = below.split('/').nth(1)?;
+    let version = folder
+        .match_indices('-')
+        .find(|(at, _)| folder[at + 1..].starts_with(|c: char| c.is_ascii_digit()));
+    Some(version.map_or(folder, |(at, _)| &folder[..at]))
+}
+
+/// `tokio` for `<tokio::task::Core<T> as Future>::poll`.
+fn crate_of_function(function: &str) -> &str {
     let mut rest = function;
     loop {
         let before = rest;
@@ -269,29 +293,36 @@ pub fn crate_of(function: &str) -> &str {
 
 /// Whether a frame belongs to the runtime or the standard library rather than to the program.
 #[must_use]
-pub fn is_runtime(function: &str) -> bool {
-    const RUNTIME: [&str; 9] = [
+pub fn is_runtime(frame: &Frame) -> bool {
+    const RUNTIME: [&str; 13] = [
         "tokio",
         "std",
         "core",
         "alloc",
         "holdup",
-        "tokio_util",
-        "futures_util",
-        "futures_core",
         "backtrace",
+        "tokio_util",
+        "tokio-util",
+        "futures_util",
+        "futures-util",
+        "futures_core",
+        "futures-core",
+        "tracing",
     ];
-    const ENTRY: [&str; 8] = [
+    const ENTRY: [&str; 9] = [
         "main",
         "_start",
         "__libc_start_main",
+        "__libc_start_main_impl",
         "__libc_start_call_main",
         "start_thread",
         "__clone3",
         "clone3",
         "__rust_try",
     ];
-    function.is_empty() || RUNTIME.contains(&crate_of(function)) || ENTRY.contains(&function)
+    frame.function.is_empty()
+        || RUNTIME.contains(&crate_of(frame))
+        || ENTRY.contains(&&*frame.function)
 }
 
 /// The function's name without the compiler's additions: `store::save` for `store::save::{{closure}}`.
@@ -325,7 +356,7 @@ pub fn function_short(name: &str) -> String {
 /// The innermost frame that belongs to the program.
 #[must_use]
 pub fn own_frame(frames: &[Frame]) -> Option<&Frame> {
-    frames.iter().find(|f| !is_runtime(&f.function))
+    frames.iter().find(|f| !is_runtime(f))
 }
 
 /// A run of a call stack, as it is shown.
@@ -343,26 +374,27 @@ pub fn fold(frames: &[Frame], unfolded: bool) -> Vec<Fold<'_>> {
     if unfolded {
         return frames.iter().map(Fold::Frame).collect();
     }
+    // Entry points belong to no crate that says something.
+    const KNOWN: [&str; 7] =
+        ["tokio", "std", "holdup", "tokio_util", "tokio-util", "futures_util", "futures-util"];
     let mut out = Vec::new();
-    for run in frames.chunk_by(|a, b| is_runtime(&a.function) && is_runtime(&b.function)) {
-        if !is_runtime(&run[0].function) {
+    for run in frames.chunk_by(|a, b| is_runtime(a) && is_runtime(b)) {
+        if !is_runtime(&run[0]) {
             out.extend(run.iter().map(Fold::Frame));
             continue;
         }
         let mut crates: Vec<(&str, usize)> = Vec::new();
         for frame in run {
-            let name = match crate_of(&frame.function) {
+            let name = match crate_of(frame) {
                 "core" | "alloc" => "std",
-                name => name,
+                name if KNOWN.contains(&name) => name,
+                _ => continue,
             };
             match crates.iter_mut().find(|(n, _)| *n == name) {
                 Some((_, n)) => *n += 1,
                 None => crates.push((name, 1)),
             }
         }
-        crates.retain(|(name, _)| {
-            matches!(*name, "tokio" | "std" | "holdup" | "tokio_util" | "futures_util")
-        });
         crates.sort_by_key(|(_, n)| std::cmp::Reverse(*n));
         let names: Vec<&str> = crates.iter().take(2).map(|(n, _)| *n).collect();
         let names = if names.is_empty() { "the runtime".into() } else { names.join(" and ") };
@@ -478,6 +510,22 @@ mod tests {
         assert_eq!(function("save::{async_fn#0}"), "save");
         assert_eq!(function_short("app::store::save::{{closure}}"), "store::save");
         assert_eq!(function_short("main"), "main");
-        assert_eq!(crate_of("<&mut app::S as T>::f"), "app");
+        assert_eq!(crate_of_function("<&mut app::S as T>::f"), "app");
+    }
+
+    #[test]
+    fn an_inlined_frame_belongs_to_the_crate_of_its_file() {
+        let at = |file: &str| {
+            let site = Some(Site { file: file.into(), line: 1, column: 1 });
+            Frame { site, ..frame("with_budget<core::ops::ControlFlow<()>>") }
+        };
+        assert_eq!(
+            crate_of(&at("/h/.cargo/registry/src/index-1949/tokio-util-0.7.1/src/a.rs")),
+            "tokio-util"
+        );
+        assert!(is_runtime(&at("/h/.cargo/registry/src/index-1949/tokio-1.54.1/src/a.rs")));
+        assert!(is_runtime(&at("/rustc/5980/library/core/src/a.rs")));
+        assert!(!is_runtime(&at("/h/.cargo/registry/src/index-1949/sqlx-core-0.8.0/src/a.rs")));
+        assert!(!is_runtime(&at("src/main.rs")));
     }
 }

@@ -1,5 +1,6 @@
 //! The program that `holdup run` starts: its output, its service, its end.
 
+use crate::format;
 use holdup_proto::discovery::{self, Found};
 use rustix::process::{Pid, Signal, kill_process, kill_process_group};
 use std::collections::HashMap;
@@ -146,6 +147,13 @@ impl Program {
         let family = descendants(self.pid);
         found.into_iter().find(|it| family.contains(&it.pid))
     }
+}
+
+/// A command line as one text.
+#[must_use]
+pub fn words(command: &[OsString]) -> String {
+    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
+    format::clean(&words.join(" ")).into_owned()
 }
 
 /// The exit code to end with ourselves: the program's, or 128 + the signal that ended it, as shells do.

@@ -5,7 +5,7 @@ use crate::message::{Message, Request};
 use crate::program::{self, LOOK, Output, Program, SERVES_WITHIN};
 use crate::source::{self, Sink};
 use crate::terminal::{self, Guard};
-use crate::{format, view};
+use crate::view;
 use holdup_proto::client::{Client, Target};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
@@ -123,7 +123,7 @@ pub fn app(start: Start) -> io::Result<u8> {
     };
     let size = crossterm::terminal::size().unwrap_or((80, 24));
     let mut state = match &program {
-        Some(_) => State::with_program(size, start.colour, words(&start.command)),
+        Some(_) => State::with_program(size, start.colour, program::words(&start.command)),
         None => State::new(size, start.colour),
     };
     if let Some(target) = start.target.or_else(|| only_process(program.is_some())) {
@@ -193,13 +193,6 @@ pub fn app(start: Start) -> io::Result<u8> {
         return Ok(code);
     }
     Ok(code.unwrap_or(0))
-}
-
-/// A command line as one text.
-#[must_use]
-pub fn words(command: &[OsString]) -> String {
-    let words: Vec<_> = command.iter().map(|word| word.to_string_lossy()).collect();
-    format::clean(&words.join(" ")).into_owned()
 }
 
 fn only_process(started: bool) -> Option<Target> {

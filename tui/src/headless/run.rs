@@ -3,7 +3,6 @@
 use super::{finding, gather, headline, table, terminal_width};
 use crate::format;
 use crate::program::{self, LOOK, Output, Program, SERVES_WITHIN};
-use crate::runtime::words;
 use holdup_core::text::Style;
 use holdup_core::{Finding, FindingId};
 use holdup_proto::client::{Client, Error, Target, Watch};
@@ -56,7 +55,7 @@ enum Ending {
 }
 
 async fn watch(options: &Run) -> Result<u8, String> {
-    let name = words(&options.command);
+    let name = program::words(&options.command);
     let mut program = Program::start(&options.command, Output::Inherit)
         .map_err(|error| format!("cannot start `{name}`: {error}"))?;
     let mut report = Report::new(options.colour);

@@ -82,7 +82,7 @@ pub(super) fn snapshot(
         return out;
     }
     out.push_str(&resources(snapshot, picture));
-    for resource in &snapshot.resources {
+    for resource in sorted(snapshot, picture) {
         let part = records(snapshot, resource, limit);
         if !part.is_empty() {
             out.push('\n');
@@ -93,13 +93,22 @@ pub(super) fn snapshot(
 }
 
 /// The resources, those in trouble and those in use first.
-pub(super) fn resources(snapshot: &Snapshot, picture: &Picture) -> String {
+fn sorted<'a>(snapshot: &'a Snapshot, picture: &Picture) -> Vec<&'a Resource> {
     let mut sorted: Vec<&Resource> = snapshot.resources.iter().collect();
     sorted.sort_by_key(|r| {
         let troubled = picture.findings.iter().any(|f| f.resources.contains(&r.id));
         (!troubled, std::cmp::Reverse((r.usage.waiting, r.usage.holders)), r.id)
     });
-    let rows: Vec<_> = sorted.iter().take(LISTED).map(|r| resource_row(snapshot, r)).collect();
+    sorted
+}
+
+/// The resources as a table.
+pub(super) fn resources(snapshot: &Snapshot, picture: &Picture) -> String {
+    let rows: Vec<_> = sorted(snapshot, picture)
+        .into_iter()
+        .take(LISTED)
+        .map(|r| resource_row(snapshot, r))
+        .collect();
     let head = [
         ("RESOURCE", Left),
         ("KIND", Left),

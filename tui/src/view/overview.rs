@@ -58,7 +58,7 @@ pub(super) fn draw(state: &State, buffer: &mut Buffer, area: Rect, theme: Theme)
     rule(buffer, area, row, theme, &words(state, picture, theme));
     row += 1;
 
-    let columns = Columns::new(usize::from(area.width));
+    let columns = Columns::new(usize::from(area.width), widest_name(state, picture));
     put(buffer, area, row, columns.head(theme));
     row += 1;
     let room = usize::from(area.height.saturating_sub(row));
@@ -162,6 +162,16 @@ fn finding_rows(
     vec![cells.space(2).left(&site, width / 5, theme.dim()).emphasise(selected)]
 }
 
+/// The widest name of a table that is short enough to look: the columns of a long one do not move.
+fn widest_name(state: &State, picture: &Overview) -> usize {
+    const SHORT: usize = 100;
+    if state.visible.len() > SHORT {
+        return usize::MAX;
+    }
+    let names = state.visible.iter().filter_map(|id| state.resource(*id));
+    names.map(|r| format::width(&format::resource(r, &picture.sites))).max().unwrap_or(0)
+}
+
 /// The widths of the table's columns; 0 leaves one out.
 struct Columns {
     name: usize,
@@ -173,7 +183,7 @@ struct Columns {
 }
 
 impl Columns {
-    fn new(width: usize) -> Columns {
+    fn new(width: usize, widest: usize) -> Columns {
         let mut c = if width >= 120 {
             Columns { name: 24, bar: 16, used: 13, wait: 10, acquired: 9, created: 0 }
         } else {
@@ -188,9 +198,10 @@ impl Columns {
             c.bar = 0;
             c.name = c.name.min(width.saturating_sub(fixed(&c) - c.name)).max(8);
         }
+        c.name = c.name.min(widest.max(8));
         let rest = width.saturating_sub(fixed(&c));
         // Room beyond what a path needs goes to the names.
-        let created = rest.min(40);
+        let created = rest.min(60);
         c.name += rest - created;
         c.created = created;
         c

@@ -351,9 +351,10 @@ fn sentence(
     };
     cells = cells.raw(words, theme.plain());
     let room = width.saturating_sub(cells.width() + 5);
-    match state.site(record.site()) {
-        Some(site) if room >= 12 => {
-            cells.raw(format!(" at {}", format::site(site, room)), theme.dim())
+    let at = state.site(record.site()).map(|site| format::site(site, room));
+    match at {
+        Some(at) if !at.is_empty() && !at.starts_with('…') => {
+            cells.raw(format!(" at {at}"), theme.dim())
         }
         _ => cells,
     }
@@ -388,13 +389,13 @@ fn stack_row(fold: &Fold<'_>) -> StackRow {
         Fold::Runtime(n, crates) => {
             (format!("{} of {crates}", format::plural(*n as u64, "frame")), None, false)
         }
-        Fold::Frame(Frame { function, site, address, .. }) => {
+        Fold::Frame(frame @ Frame { function, site, address, .. }) => {
             let name = if function.is_empty() {
                 format!("{address:#018x}")
             } else {
                 format::function(function)
             };
-            (name, site.clone(), !format::is_runtime(function))
+            (name, site.clone(), !format::is_runtime(frame))
         }
     }
 }
