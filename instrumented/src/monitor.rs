@@ -91,10 +91,7 @@ fn watch() {
             std::thread::sleep(YOUNG.saturating_sub(age).max(Duration::from_millis(1)));
             continue;
         }
-        let start = Instant::now();
-        let findings = monitor.look(registry::snapshot());
-        let cost = start.elapsed();
-        monitor.publish(findings);
+        let cost = monitor.look();
         let pause = if monitor.same > SAME { TICK * (monitor.same - SAME) } else { TICK };
         std::thread::sleep(pause.min(SLOWEST).max((cost * REST).min(10 * SLOWEST)));
     }
@@ -111,21 +108,29 @@ struct Monitor {
 }
 
 impl Monitor {
-    /// Thinks about a snapshot, together with the one before.
-    fn look(&mut self, mut snapshot: Snapshot) -> Vec<Finding> {
+    /// Thinks about what is true now, together with the look before, and publishes what it finds.
+    ///
+    /// Returns the time that each look takes; names are read only once.
+    fn look(&mut self) -> Duration {
+        let start = Instant::now();
+        let mut snapshot = registry::snapshot();
         let limits = Limits::default();
-        let named = stack::stacks(needs_names(&snapshot, &limits));
-        for stack in named {
+        let unnamed = needs_names(&snapshot, &limits);
+        let naming = Instant::now();
+        for stack in stack::stacks(unnamed) {
             if let Ok(at) = snapshot.stacks.binary_search_by_key(&stack.id, |stack| stack.id) {
                 snapshot.stacks[at] = stack;
             }
         }
+        let naming = naming.elapsed();
         let findings = diagnose(&snapshot, self.before.as_ref(), &limits);
         let waits = digest(&snapshot.waits);
         self.same = if waits == self.waits { self.same.saturating_add(1) } else { 0 };
         self.waits = waits;
         self.before = Some(snapshot);
-        findings
+        let cost = start.elapsed().saturating_sub(naming);
+        self.publish(findings);
+        cost
     }
 
     /// Tells what is new, withdraws what has gone, and makes the rest known to those who ask.
