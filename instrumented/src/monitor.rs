@@ -117,7 +117,7 @@ impl Monitor {
         let limits = Limits::default();
         let unnamed = needs_names(&snapshot, &limits);
         let naming = Instant::now();
-        for stack in stack::stacks(unnamed) {
+        for stack in stack::named(unnamed) {
             if let Ok(at) = snapshot.stacks.binary_search_by_key(&stack.id, |stack| stack.id) {
                 snapshot.stacks[at] = stack;
             }

@@ -102,6 +102,7 @@ impl Registry {
         }
     }
 
+    #[cfg(any(test, feature = "server"))]
     fn get(&self, id: ResourceId) -> Option<Arc<Resource>> {
         self.resources.get(&id)?.upgrade()
     }

@@ -8,6 +8,7 @@ use holdup_core::snapshot::{Stack, StackId};
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
+use symbols::Effort;
 
 /// Distinct stacks that are kept. A program has a few thousand; this bounds what a runaway one costs.
 const MAX_STACKS: u32 = 1 << 16;
@@ -101,12 +102,18 @@ pub(crate) fn known(ids: impl IntoIterator<Item = StackId>) -> Vec<Stack> {
     collect(ids, symbols::known)
 }
 
-/// These stacks, by id, with names.
+/// These stacks, by id, with the names that debug information gives.
 ///
-/// Reads debug information: the first call may take a second and some 50 MB, so never call it on an
+/// Reads debug information: the first call may take half a second and some 50 MB, so never call it on an
 /// application's thread.
+pub(crate) fn named(ids: impl IntoIterator<Item = StackId>) -> Vec<Stack> {
+    collect(ids, |addresses| Some(symbols::resolve(addresses, Effort::DebugInfo)))
+}
+
+/// These stacks, by id, with all names that can be found. As slow as [`named`], and slower once more.
+#[cfg_attr(not(any(test, feature = "server")), expect(dead_code, reason = "the service asks"))]
 pub(crate) fn stacks(ids: impl IntoIterator<Item = StackId>) -> Vec<Stack> {
-    collect(ids, |addresses| Some(symbols::resolve(addresses)))
+    collect(ids, |addresses| Some(symbols::resolve(addresses, Effort::Everything)))
 }
 
 fn collect(

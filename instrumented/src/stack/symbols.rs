@@ -16,17 +16,36 @@ pub(crate) type Frames = Arc<[Frame]>;
 /// The logical frames of each address asked for so far. Bounded by the number of stacks that are kept.
 static CACHE: Mutex<Option<HashMap<u64, Frames>>> = Mutex::new(None);
 
-/// The named frames of a stack, innermost first, if every one of them has been resolved before.
+/// The named frames of a stack, innermost first, if it has been resolved before. Those that had no name then
+/// have none here.
 pub(crate) fn known(addresses: &[u64]) -> Option<Frames> {
     let cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     let cache = cache.as_ref()?;
-    let parts: Option<Vec<&Frames>> = addresses.iter().map(|address| cache.get(address)).collect();
-    Some(join(parts?.into_iter()))
+    // The innermost frame, which is holdup's own, always has a name once it has been looked for.
+    cache.get(addresses.first()?)?;
+    let nameless = |address: u64| Frame { function: Arc::from(""), site: None, address, inlined: false };
+    let mut frames = Vec::with_capacity(addresses.len());
+    for address in addresses {
+        match cache.get(address) {
+            Some(found) => frames.extend(found.iter().cloned()),
+            None => frames.push(nameless(*address)),
+        }
+    }
+    Some(frames.into())
+}
+
+/// How far to go for a name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Effort {
+    /// Debug information only. Functions without it (assembly, C libraries) have no name.
+    DebugInfo,
+    /// The symbol table too, which is worth it for somebody who reads the whole stack.
+    Everything,
 }
 
 /// The named frames of a stack, innermost first.
-pub(crate) fn resolve(addresses: &[u64]) -> Frames {
-    let parts: Vec<Frames> = addresses.iter().map(|address| frames_at(*address)).collect();
+pub(crate) fn resolve(addresses: &[u64], effort: Effort) -> Frames {
+    let parts: Vec<Frames> = addresses.iter().map(|address| frames_at(*address, effort)).collect();
     join(parts.iter())
 }
 
@@ -34,19 +53,26 @@ fn join<'a>(parts: impl Iterator<Item = &'a Frames>) -> Frames {
     parts.flat_map(|part| part.iter().cloned()).collect()
 }
 
-fn frames_at(address: u64) -> Frames {
+fn frames_at(address: u64, effort: Effort) -> Frames {
     // The lock is not held while symbols are read, so that `known` never waits for that.
     let cached = |cache: &Option<HashMap<u64, Frames>>| cache.as_ref()?.get(&address).cloned();
     if let Some(frames) = cached(&CACHE.lock().unwrap_or_else(PoisonError::into_inner)) {
         return frames;
     }
     let mut frames = Vec::new();
-    reader::read(address, &mut |function, site| {
+    reader::read(address, effort, &mut |function, site| {
         frames.push(Frame { function: Arc::from(function), site, address, inlined: true });
     });
     match frames.last_mut() {
         Some(outermost) => outermost.inlined = false,
-        None => frames.push(Frame { function: Arc::from(""), site: None, address, inlined: false }),
+        None => {
+            let nameless = Frame { function: Arc::from(""), site: None, address, inlined: false };
+            if effort != Effort::Everything {
+                // Whoever goes further may find a name.
+                return Arc::new([nameless]);
+            }
+            frames.push(nameless);
+        }
     }
     let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     cache.get_or_insert_default().entry(address).or_insert_with(|| frames.into()).clone()

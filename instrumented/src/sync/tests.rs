@@ -9,7 +9,7 @@ use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
 use std::sync::Arc;
 use tokio_test::task::spawn;
-use tokio_test::{assert_pending, assert_ready, assert_ready_err, assert_ready_ok};
+use tokio_test::{assert_pending, assert_ready_err, assert_ready_ok};
 
 #[test]
 fn auto_traits_are_tokios() {
