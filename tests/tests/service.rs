@@ -19,6 +19,11 @@ use support::{PATIENCE, Place, Program, Relay, attach, eventually, refusal, role
 /// Further ones are turned away.
 const CLIENTS: usize = 16;
 
+/// What an HTTP/2 client says first.
+const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
+/// And then: it has no wishes.
+const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
+
 /// The program itself, when it is started with a role; otherwise makes sure that it works.
 #[test]
 fn program() {
@@ -110,8 +115,6 @@ async fn a_client_that_stops_reading_is_waited_for_by_nobody() {
 
 #[tokio::test]
 async fn garbage_is_hung_up_on() {
-    const PREFACE: &[u8] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
-    const SETTINGS: &[u8] = &[0, 0, 0, 4, 0, 0, 0, 0, 0];
     let noise: Vec<u8> =
         (0..1 << 20).map(|i: u32| (i.wrapping_mul(2_654_435_761) >> 24) as u8).collect();
     let place = Place::new();
@@ -147,6 +150,37 @@ async fn garbage_is_hung_up_on() {
     }
     attach(&socket).await;
     eventually("all connections are closed", async || program.files() == files).await;
+}
+
+/// Where a program undoes what Rust does about SIGPIPE, every client that hangs up could end it.
+#[tokio::test]
+async fn a_client_that_hangs_up_raises_no_signal() {
+    let place = Place::new();
+    let mut program = Program::serving(&place.sockets());
+    let socket = program.socket(&place.sockets());
+    program.ask("end on SIGPIPE");
+    for _ in 0..100 {
+        let mut stream = UnixStream::connect(&socket).expect("a connection");
+        stream.write_all(&[PREFACE, SETTINGS].concat()).expect("the socket takes it");
+        drop(stream);
+        program.count();
+    }
+    attach(&socket).await;
+    program.goes_on();
+}
+
+#[tokio::test]
+async fn the_service_is_no_part_of_what_the_program_traces() {
+    let place = Place::new();
+    let mut program = Program::serving(&place.sockets());
+    assert_eq!(program.ask("trace"), "true");
+    let client = attach(&program.socket(&place.sockets())).await;
+    let mut watch = client.watch(Duration::from_millis(50)).await.expect("a watch");
+    for _ in 0..2 {
+        watch.next().await.expect("a picture");
+    }
+    client.snapshot(true).await.expect("a snapshot");
+    assert_eq!(program.ask("traced"), "");
 }
 
 #[tokio::test]

@@ -546,6 +546,12 @@ async fn open(target: &Target) -> Result<Box<dyn Stream>, Error> {
     })
 }
 
+#[cfg(not(unix))]
+async fn unix(_: &std::path::Path) -> io::Result<Box<dyn Stream>> {
+    Err(io::ErrorKind::Unsupported.into())
+}
+
+#[cfg(unix)]
 async fn unix(path: &std::path::Path) -> io::Result<Box<dyn Stream>> {
     discovery::check_length(path)
         .map_err(|error| io::Error::new(io::ErrorKind::InvalidInput, error))?;

@@ -27,8 +27,15 @@ pub fn folders() -> Vec<PathBuf> {
     folders
 }
 
+#[cfg(unix)]
 fn user() -> u32 {
     rustix::process::geteuid().as_raw()
+}
+
+/// Where users have no numbers, nobody listens on sockets, either.
+#[cfg(not(unix))]
+fn user() -> u32 {
+    0
 }
 
 fn temporary(user: u32) -> PathBuf {
@@ -54,7 +61,7 @@ pub struct Found {
 
 /// The sockets of processes that run, by pid.
 ///
-/// Folders that are missing have no sockets; that another user's folder cannot be read is no error either.
+/// Folders that are missing have no sockets, and another user's folder is not looked into.
 /// Left-over sockets of processes that have ended are skipped. What answers on a socket is not known until
 /// a client connects.
 #[must_use]
@@ -103,6 +110,14 @@ pub fn socket_of(pid: u32) -> Option<PathBuf> {
 }
 
 /// Whether the process `pid` runs.
+#[cfg(not(unix))]
+#[must_use]
+pub fn is_running(_: u32) -> bool {
+    true
+}
+
+/// Whether the process `pid` runs.
+#[cfg(unix)]
 #[must_use]
 pub fn is_running(pid: u32) -> bool {
     let Some(pid) = i32::try_from(pid).ok().and_then(rustix::process::Pid::from_raw) else {
@@ -121,13 +136,31 @@ pub fn name(pid: u32) -> Option<String> {
     Some(name.trim_end().to_owned())
 }
 
-#[cfg(unix)]
+/// Who runs the process `pid`, where the system tells it.
 fn owner(pid: u32) -> Option<u32> {
-    use std::os::unix::fs::MetadataExt;
-    Some(fs::metadata(format!("/proc/{pid}")).ok()?.uid())
+    user_of(&fs::metadata(format!("/proc/{pid}")).ok()?)
+}
+
+#[cfg(unix)]
+fn user_of(file: &fs::Metadata) -> Option<u32> {
+    Some(std::os::unix::fs::MetadataExt::uid(file))
+}
+
+#[cfg(not(unix))]
+fn user_of(_: &fs::Metadata) -> Option<u32> {
+    None
+}
+
+/// Whether nobody else has put something there. An administrator may look at everybody's.
+fn is_trusted(folder: &Path) -> bool {
+    let found = fs::symlink_metadata(folder);
+    found.is_ok_and(|found| user() == 0 || user_of(&found) == Some(user()))
 }
 
 fn sockets(folder: &Path) -> Vec<Found> {
+    if !is_trusted(folder) {
+        return Vec::new();
+    }
     let Ok(entries) = fs::read_dir(folder) else {
         return Vec::new();
     };

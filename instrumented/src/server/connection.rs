@@ -44,10 +44,10 @@ impl Listen for TcpListener {
 
 #[cfg(unix)]
 impl Listen for tokio::net::UnixListener {
-    type Stream = tokio::net::UnixStream;
+    type Stream = super::socket::Stream;
 
-    async fn accept(&self) -> io::Result<tokio::net::UnixStream> {
-        Ok(tokio::net::UnixListener::accept(self).await?.0)
+    async fn accept(&self) -> io::Result<Self::Stream> {
+        Ok(super::socket::Stream::new(tokio::net::UnixListener::accept(self).await?.0))
     }
 }
 
@@ -68,7 +68,8 @@ pub(super) fn accept<L: Listen>(listener: L) -> ReceiverStream<io::Result<Connec
             };
             let Some(place) = place else { continue };
             let greeting = Some(Box::pin(tokio::time::sleep(GREETING)));
-            let connection = Connection { stream, welcome, greeting, heard: 0, stall: None, _place: place };
+            let connection =
+                Connection { stream, welcome, greeting, heard: 0, stall: None, _place: place };
             if accepted.send(Ok(connection)).await.is_err() {
                 return;
             }
@@ -128,7 +129,11 @@ impl<S: AsyncRead + Unpin> AsyncRead for Connection<S> {
 
 impl<S> Connection<S> {
     /// Passes on what came of writing, unless that has been pending for too long.
-    fn unless_stalled<T>(&mut self, written: Poll<io::Result<T>>, cx: &mut Context<'_>) -> Poll<io::Result<T>> {
+    fn unless_stalled<T>(
+        &mut self,
+        written: Poll<io::Result<T>>,
+        cx: &mut Context<'_>,
+    ) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.stall = None;
             return written;
@@ -139,22 +144,13 @@ impl<S> Connection<S> {
 }
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Connection<S> {
-    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
-        self.unless_stalled(written, cx)
-    }
-
-    fn poll_write_vectored(
+    fn poll_write(
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
-        bufs: &[io::IoSlice<'_>],
+        buf: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let written = Pin::new(&mut self.stream).poll_write_vectored(cx, bufs);
+        let written = Pin::new(&mut self.stream).poll_write(cx, buf);
         self.unless_stalled(written, cx)
-    }
-
-    fn is_write_vectored(&self) -> bool {
-        self.stream.is_write_vectored()
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {

@@ -63,8 +63,9 @@ pub(crate) fn start_from_env() {
 }
 
 /// Keeps what the current thread does out of what the program traces.
-fn quiet() -> tracing::subscriber::DefaultGuard {
-    tracing::subscriber::set_default(tracing::subscriber::NoSubscriber::default())
+fn quiet() -> tracing::dispatcher::DefaultGuard {
+    // A subscriber that ignores everything would do so, too, but every callsite of the program would ask it.
+    tracing::dispatcher::set_default(&tracing::Dispatch::none())
 }
 
 /// The service's thread.

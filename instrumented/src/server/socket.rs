@@ -1,13 +1,17 @@
-//! The Unix socket: made in a folder that only its user may enter, and removed at the end.
+//! The Unix socket: made in a folder that only its user may enter, without signals, and removed at the end.
 
 use crate::server::InitError;
 use holdup_proto::discovery;
+use rustix::net::SendFlags;
 use std::fs;
 use std::io::{self, ErrorKind};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, PermissionsExt};
 use std::path::{Path, PathBuf};
+use std::pin::Pin;
 use std::sync::Mutex;
+use std::task::{Context, Poll, ready};
 use std::time::Duration;
+use tokio::io::{AsyncRead, AsyncWrite, Interest, ReadBuf};
 use tokio::net::{UnixListener, UnixStream};
 use tokio::time::timeout;
 
@@ -106,6 +110,58 @@ pub(super) async fn sweep(folders: &[PathBuf]) {
         if refuses(&found.socket).await {
             let _ = fs::remove_file(&found.socket);
         }
+    }
+}
+
+/// A connection that raises no signal when the other side has hung up: a program that leaves SIGPIPE as it
+/// is by default would end.
+#[derive(Debug)]
+pub(super) struct Stream(UnixStream);
+
+impl Stream {
+    pub(super) fn new(stream: UnixStream) -> Self {
+        Stream(stream)
+    }
+}
+
+impl AsyncRead for Stream {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_read(cx, buf)
+    }
+}
+
+impl AsyncWrite for Stream {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &[u8],
+    ) -> Poll<io::Result<usize>> {
+        // Elsewhere the flag is an option of the socket, which is set already.
+        #[cfg(not(target_vendor = "apple"))]
+        const QUIETLY: SendFlags = SendFlags::NOSIGNAL;
+        #[cfg(target_vendor = "apple")]
+        const QUIETLY: SendFlags = SendFlags::empty();
+        loop {
+            ready!(self.0.poll_write_ready(cx))?;
+            let sent =
+                self.0.try_io(Interest::WRITABLE, || Ok(rustix::net::send(&self.0, buf, QUIETLY)?));
+            match sent {
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                sent => return Poll::Ready(sent),
+            }
+        }
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        Pin::new(&mut self.0).poll_shutdown(cx)
     }
 }
 

@@ -3,13 +3,16 @@
 use super::answer;
 use holdup::ResourceExt;
 use holdup::sync::{OwnedSemaphorePermit, Semaphore};
+use std::collections::BTreeSet;
 use std::io::{BufRead, BufReader, Read, Write, stdin};
 use std::os::unix::net::UnixStream;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::thread;
 use std::time::Duration;
 use tokio::runtime::Runtime;
+use tracing::span::{Attributes, Id, Record};
+use tracing::{Event, Metadata, Subscriber};
 
 /// Threads of the program's runtime, and tasks that compete for permits.
 const WORKERS: usize = 2;
@@ -44,6 +47,9 @@ pub(crate) fn run(role: &str) {
             "init" => answer("init", init()),
             "stick" => answer("stick", stick(&runtime)),
             "fork" => answer("fork", fork()),
+            "end on SIGPIPE" => answer("end on SIGPIPE", end_on_sigpipe()),
+            "trace" => answer("trace", Trace::start()),
+            "traced" => answer("traced", Trace::seen()),
             other => panic!("what is `{other}`?"),
         }
     }
@@ -91,6 +97,66 @@ fn stick(runtime: &Runtime) -> usize {
         thread::yield_now();
     }
     WORKERS
+}
+
+/// What Rust has turned off when it started.
+fn end_on_sigpipe() -> usize {
+    #[expect(unsafe_code, reason = "std sets no signals")]
+    mod c {
+        // SAFETY: the signature is that of C, with a handler that is a number.
+        unsafe extern "C" {
+            pub(super) safe fn signal(signal: i32, handler: usize) -> usize;
+        }
+    }
+    const SIGPIPE: i32 = 13;
+    const DEFAULT: usize = 0;
+    c::signal(SIGPIPE, DEFAULT)
+}
+
+/// A subscriber that wants to know of everything, and remembers who spoke.
+struct Trace;
+
+static SPOKE: Mutex<BTreeSet<&'static str>> = Mutex::new(BTreeSet::new());
+
+impl Trace {
+    fn start() -> bool {
+        tracing::subscriber::set_global_default(Trace).is_ok()
+    }
+
+    /// The crates that spoke.
+    fn seen() -> String {
+        let spoke = SPOKE.lock().expect("nobody panics");
+        spoke.iter().copied().collect::<Vec<_>>().join(" ")
+    }
+
+    fn note(metadata: &'static Metadata<'static>) {
+        let target = metadata.target();
+        let name = target.split("::").next().unwrap_or(target);
+        SPOKE.lock().expect("nobody panics").insert(name);
+    }
+}
+
+impl Subscriber for Trace {
+    fn enabled(&self, _: &Metadata<'_>) -> bool {
+        true
+    }
+
+    fn new_span(&self, span: &Attributes<'_>) -> Id {
+        Trace::note(span.metadata());
+        Id::from_u64(1)
+    }
+
+    fn record(&self, _: &Id, _: &Record<'_>) {}
+
+    fn record_follows_from(&self, _: &Id, _: &Id) {}
+
+    fn event(&self, event: &Event<'_>) {
+        Trace::note(event.metadata());
+    }
+
+    fn enter(&self, _: &Id) {}
+
+    fn exit(&self, _: &Id) {}
 }
 
 /// Copies this process twice. The first copy ends at once, in an orderly way; the second one serves, too, and
