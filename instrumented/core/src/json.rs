@@ -7,6 +7,8 @@
 
 mod document;
 mod read;
+#[cfg(test)]
+mod tests;
 mod write;
 
 pub use document::*;

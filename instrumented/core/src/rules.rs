@@ -20,12 +20,15 @@ pub(crate) struct Rule {
 /// Every rule.
 pub(crate) const ALL: &[Rule] = &[deadlock::RULE, unsatisfiable::RULE];
 
-/// The identity of a finding about these waits, independent of their order (FNV-1a).
+/// The identity of a finding about these waits, independent of their order.
 fn identity(code: Code, waits: &[WaitId]) -> FindingId {
     let mut ids: Vec<u64> = waits.iter().map(|w| w.0).collect();
     ids.sort_unstable();
-    let bytes = code.as_str().bytes().chain(ids.into_iter().flat_map(u64::to_le_bytes));
-    FindingId(bytes.fold(0xcbf2_9ce4_8422_2325, |hash, byte| {
-        (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
-    }))
+    FindingId(fnv1a(code.as_str().bytes().chain(ids.into_iter().flat_map(u64::to_le_bytes))))
+}
+
+/// A hash that is the same in every build and for ever.
+pub(crate) fn fnv1a(bytes: impl IntoIterator<Item = u8>) -> u64 {
+    let step = |hash: u64, byte| (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+    bytes.into_iter().fold(0xcbf2_9ce4_8422_2325, step)
 }

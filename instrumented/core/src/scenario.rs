@@ -25,12 +25,12 @@
 
 use crate::diagnose::{Limits, diagnose};
 use crate::finding::Finding;
+use crate::rules::fnv1a;
 use crate::snapshot::{
     ActorId, Call, Counters, Frame, Hold, HoldId, Kind, Moment, Resource, ResourceId, ScopeId,
     Settings, Site, SiteId, Snapshot, Stack, StackId, Usage, Wait, WaitId,
 };
 use crate::text::{NoSources, Style, render};
-use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::Arc;
 
 /// Time between two lines, in nanoseconds.
@@ -269,7 +269,7 @@ impl Reader {
 
     fn record(&mut self, rest: &str) -> Result<Record, String> {
         let (rest, path) =
-            rest.split_once(':').map_or((rest, None), |(rest, path)| (rest, Some(path.trim())));
+            rest.split_once(": ").map_or((rest, None), |(rest, path)| (rest, Some(path.trim())));
         let mut words = rest.split_whitespace();
         let name = words.next().ok_or("of which semaphore?")?;
         let named = self.snapshot.resources.iter().find(|r| r.name.as_deref() == Some(name));
@@ -317,7 +317,7 @@ impl Reader {
             let own = frames
                 .iter()
                 .filter_map(|f| f.site.as_ref())
-                .find(|site| &*site.file == "src/app.rs");
+                .find(|site| site.file.starts_with("src/"));
             let site = own.ok_or("a path without a place")?.clone();
             record.site = self.site(site);
             record.stack = self.stack(frames);
@@ -400,7 +400,7 @@ fn parse(text: &str) -> Result<u64, String> {
 /// The path is written outermost first, with ` > ` between the frames, and begins below the runtime's poll of the
 /// task. A frame is one of
 ///
-/// - `save@12` or `save@12:5`: the `async` body of `app::save`, at that line and column;
+/// - `save@12`, `save@12:5`, `save@src/db.rs:12:5`: the `async` body of `app::save`, at that line and column;
 /// - `join!N`, `try_join!N`, `select!N`: tokio's macro, in its Nth branch; `join N` of futures is `Join::N`;
 /// - `unordered`, `buffer_unordered`, `for_each_concurrent`, `join_all`, `select_all`, `timeout`, `box`, `then`;
 /// - a function's name as the compiler has it, in quotes: `"<app::Mine as Future>::poll"@3`. With `~` before it,
@@ -421,10 +421,9 @@ pub fn frames(path: &str) -> Result<Vec<Frame>, String> {
         let before = frames.len();
         part_frames(&part, &mut frames)?;
         for frame in &mut frames[before..] {
-            let mut hasher = DefaultHasher::new();
             let place = frame.site.as_ref().map(|site| (site.line, site.column));
-            (&frame.function, place, frame.address).hash(&mut hasher);
-            frame.address = (hasher.finish() >> 17) | 1;
+            let call = format!("{} {place:?} {}", frame.function, frame.address);
+            frame.address = fnv1a(call.bytes()) >> 17;
         }
     }
     // A physical frame has the address of what is innermost in it.
@@ -489,13 +488,17 @@ fn part_frames(part: &str, frames: &mut Vec<Frame>) -> Result<(), String> {
             ));
         }
     } else if let Some((name, place)) = part.rsplit_once('@') {
+        let (file, place) = match place.split_once(".rs:") {
+            Some((file, place)) => (format!("{file}.rs"), place),
+            None => ("src/app.rs".to_owned(), place),
+        };
         let (line, column) = place.split_once(':').unwrap_or((place, "9"));
         let number =
             |text: &str| u32::try_from(parse(text)?).map_err(|_| format!("{text:?} is too large"));
         let (line, column) = (number(line)?, number(column)?);
         let raw = name.strip_prefix('"').and_then(|name| name.strip_suffix('"'));
         let function = raw.map_or_else(|| format!("app::{name}::{{{{closure}}}}"), str::to_owned);
-        frames.push(frame(&function, "src/app.rs", line, column, variant));
+        frames.push(frame(&function, &file, line, column, variant));
     } else {
         let known: &[(&str, &str, &str)] = &[
             (

@@ -1,5 +1,8 @@
 //! A finding as text, in the manner of rustc: the cause, the source, the facts, the fix.
 
+#[cfg(test)]
+mod tests;
+
 use crate::finding::{Finding, Mark, Verdict};
 use annotate_snippets::renderer::DecorStyle;
 use annotate_snippets::{AnnotationKind, Group, Level, Origin, Padding, Renderer, Snippet};

@@ -74,7 +74,7 @@ pub(crate) fn behind(snapshot: &Snapshot, waits: &[&Wait]) -> Option<String> {
     if more > 0 {
         names = format!("{} and {more} more", names.replacen(" and ", ", ", 1));
     }
-    Some(format!("behind it: {names} {verb} too, the oldest for {}", since(snapshot, oldest)))
+    Some(format!("behind it: {names} {verb} for {}", since(snapshot, oldest)))
 }
 
 /// Several actors: `tasks 17 and 18`.

@@ -177,7 +177,7 @@ fn all(expected: Relation, found: &[Relation]) {
     let mut lines = false;
     backtrace::trace(|frame| {
         backtrace::resolve_frame(frame, |symbol| {
-            lines |= symbol.filename().is_some_and(|f| f.ends_with("real_stacks.rs"))
+            lines |= symbol.filename().is_some_and(|f| f.ends_with("real_stacks.rs"));
         });
         !lines
     });

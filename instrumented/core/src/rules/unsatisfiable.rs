@@ -52,7 +52,7 @@ fn finding(context: &Context<'_>, r: &Resource, w: &Wait) -> Option<Finding> {
         marks: vec![Mark {
             site,
             label: format!(
-                "{} waits here for {} since {}",
+                "{} has been waiting here for {} for {}",
                 words::actor(snapshot, w.actor),
                 count(w.units, "permit"),
                 words::since(snapshot, w.since)
