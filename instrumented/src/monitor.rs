@@ -91,9 +91,13 @@ fn watch() {
             std::thread::sleep(YOUNG.saturating_sub(age).max(Duration::from_millis(1)));
             continue;
         }
+        let start = registry::now();
         let cost = monitor.look();
+        let rest = (cost * REST).min(10 * SLOWEST);
         let pause = if monitor.same > SAME { TICK * (monitor.same - SAME) } else { TICK };
-        std::thread::sleep(pause.min(SLOWEST).max((cost * REST).min(10 * SLOWEST)));
+        // From snapshot to snapshot: the time that names took is not waited for again.
+        let pause = pause.min(SLOWEST).saturating_sub(registry::now().since(start)).max(rest);
+        std::thread::sleep(pause);
     }
 }
 
