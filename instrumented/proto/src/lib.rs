@@ -1,7 +1,7 @@
 //! The wire format between a program under holdup and its clients.
 //!
 //! [`v1`] is what `proto/holdup.proto` generates, [`convert`] leads to and from the types of `holdup-core`,
-//! [`parts`] keeps every message small, [`discovery`] finds the running programs, and [`client`] (with the
+//! [`parts`] keeps every message small, [`discovery`] finds the running programs, and `client` (with the
 //! feature of that name) talks to one of them.
 
 #[cfg(feature = "client")]

@@ -9,6 +9,7 @@ mod socket;
 use super::{Address, InitError, Service};
 use crate::config;
 use address::Bind;
+use std::io;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -16,6 +17,16 @@ use std::time::Duration;
 
 /// How long starting may take.
 const PATIENCE: Duration = Duration::from_secs(5);
+
+impl InitError {
+    fn new(what: impl Into<String>) -> Self {
+        InitError { what: what.into(), source: None }
+    }
+
+    fn io(what: impl Into<String>, source: io::Error) -> Self {
+        InitError { what: what.into(), source: Some(source) }
+    }
+}
 
 /// The service that runs, and the process that it runs in: a forked child inherits the memory, not the thread.
 static RUNNING: Mutex<Option<(u32, Service)>> = Mutex::new(None);

@@ -103,16 +103,6 @@ pub struct InitError {
     source: Option<io::Error>,
 }
 
-impl InitError {
-    fn new(what: impl Into<String>) -> Self {
-        InitError { what: what.into(), source: None }
-    }
-
-    fn io(what: impl Into<String>, source: io::Error) -> Self {
-        InitError { what: what.into(), source: Some(source) }
-    }
-}
-
 impl fmt::Display for InitError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
