@@ -1,11 +1,13 @@
 //! From what was true to what it means.
 //!
-//! [`diagnose`] is a pure function of two snapshots. It builds a [`Context`] (the indexes that rules share, each
+//! [`diagnose`] is a pure function of two snapshots. It builds a context (the indexes that rules share, each
 //! built when first asked for) and runs every rule of `rules/` on it. A rule reports only what the evidence
 //! forces: where a path has no names, books were on the move, or a permit may have gone elsewhere, it says
 //! nothing. All of it is linear in the snapshot, apart from sorting; nothing recurses.
 
 mod context;
+#[cfg(test)]
+mod oracle;
 mod reduction;
 mod stuck;
 

@@ -57,8 +57,9 @@ pub fn check(text: &str) {
     let scenario = Scenario::read(text).unwrap_or_else(|error| panic!("{error}"));
     let findings = scenario.diagnose();
     let found: Vec<String> = findings.iter().map(|f| scenario.summary(f)).collect();
-    let report: Vec<String> =
-        findings.iter().map(|f| render(f, &NoSources, &Style::default())).collect();
+    // So wide that no sentence is broken.
+    let style = Style { width: Some(1000), color: false };
+    let report: Vec<String> = findings.iter().map(|f| render(f, &NoSources, &style)).collect();
     let report = report.join("\n\n");
     assert!(
         found == scenario.found,

@@ -67,8 +67,8 @@ pub(crate) fn behind(snapshot: &Snapshot, waits: &[&Wait]) -> Option<String> {
     let oldest = waits.iter().map(|w| w.since).min()?;
     let mut seen = HashSet::new();
     let mut ids: Vec<ActorId> = waits.iter().map(|w| w.actor).filter(|a| seen.insert(*a)).collect();
-    let (verb, more) =
-        (if ids.len() == 1 { "waits" } else { "wait" }, ids.len().saturating_sub(NAMED));
+    let verb = if ids.len() == 1 { "waits too," } else { "wait too, the oldest" };
+    let more = ids.len().saturating_sub(NAMED);
     ids.truncate(NAMED);
     let mut names = actors(snapshot, &ids);
     if more > 0 {

@@ -1,0 +1,239 @@
+//! The reduction against brute force: all orders in which small systems can go on.
+
+use super::reduction::{Demand, Gate, reduce};
+use super::{Context, Limits};
+use crate::finding::Finding;
+use crate::scenario::Scenario;
+use crate::snapshot::{HoldId, WaitId};
+use proptest::prelude::*;
+use std::collections::HashSet;
+use std::fmt::Write;
+
+/// A small system: semaphores, and actors with holds and waits. A hold ends when all waits that keep it have been
+/// served; a wait that is served ends with its permits given back.
+#[derive(Clone, Debug)]
+struct System {
+    capacity: Vec<u64>,
+    holds: Vec<SystemHold>,
+    /// In the order of their coming.
+    waits: Vec<SystemWait>,
+}
+
+#[derive(Clone, Debug)]
+struct SystemHold {
+    semaphore: usize,
+    units: u64,
+    actor: usize,
+    /// It may have gone anywhere.
+    owned: bool,
+}
+
+#[derive(Clone, Debug)]
+struct SystemWait {
+    semaphore: usize,
+    units: u64,
+    actor: usize,
+}
+
+fn system() -> impl Strategy<Value = System> {
+    let capacity = prop::collection::vec(1u64..4, 1..4);
+    let hold = (any::<prop::sample::Index>(), 1u64..3, 0usize..5, prop::bool::weighted(0.15));
+    let wait = (any::<prop::sample::Index>(), 1u64..4, 0usize..5);
+    (capacity, prop::collection::vec(hold, 0..7), prop::collection::vec(wait, 0..7)).prop_map(
+        |(capacity, holds, waits)| {
+            let mut left = capacity.clone();
+            let holds = holds.into_iter().filter_map(|(semaphore, units, actor, owned)| {
+                let semaphore = semaphore.index(left.len());
+                left[semaphore] = left[semaphore].checked_sub(units)?;
+                Some(SystemHold { semaphore, units, actor, owned })
+            });
+            let holds = holds.collect();
+            let waits = waits.into_iter().map(|(semaphore, units, actor)| SystemWait {
+                semaphore: semaphore.index(capacity.len()),
+                units,
+                actor,
+            });
+            let waits = waits.collect();
+            System { capacity, holds, waits }
+        },
+    )
+}
+
+/// Where a run has come to: which holds have ended, which waits have been served, which of these have given back.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+struct State {
+    ended: u32,
+    served: u32,
+    returned: u32,
+}
+
+fn has(set: u32, at: usize) -> bool {
+    set & (1 << at) != 0
+}
+
+impl System {
+    /// For each wait, whether there is an order of events in which it is served. Every order is tried, with real
+    /// units: what one takes another cannot have until it is given back.
+    fn can_be_served(&self) -> Vec<bool> {
+        let start = State { ended: 0, served: 0, returned: 0 };
+        let mut seen = HashSet::from([start]);
+        let mut open = vec![start];
+        let mut possible = 0;
+        while let Some(state) = open.pop() {
+            possible |= state.served;
+            for next in self.next(state) {
+                if seen.insert(next) {
+                    open.push(next);
+                }
+            }
+        }
+        (0..self.waits.len()).map(|at| has(possible, at)).collect()
+    }
+
+    fn next(&self, state: State) -> Vec<State> {
+        let mut next = Vec::new();
+        for (at, hold) in self.holds.iter().enumerate() {
+            let kept = self
+                .waits
+                .iter()
+                .enumerate()
+                .any(|(w, wait)| wait.actor == hold.actor && !has(state.served, w));
+            if !has(state.ended, at) && (hold.owned || !kept) {
+                next.push(State { ended: state.ended | 1 << at, ..state });
+            }
+        }
+        for (at, wait) in self.waits.iter().enumerate() {
+            let in_front =
+                |w: usize| self.waits[w].semaphore == wait.semaphore && !has(state.served, w);
+            let first = !(0..at).any(in_front);
+            if !has(state.served, at) && first && wait.units <= self.free(wait.semaphore, state) {
+                next.push(State { served: state.served | 1 << at, ..state });
+            }
+            if has(state.served, at) && !has(state.returned, at) {
+                next.push(State { returned: state.returned | 1 << at, ..state });
+            }
+        }
+        next
+    }
+
+    fn free(&self, semaphore: usize, state: State) -> u64 {
+        let held = self
+            .holds
+            .iter()
+            .enumerate()
+            .filter(|(at, h)| h.semaphore == semaphore && !has(state.ended, *at));
+        let taken = self.waits.iter().enumerate().filter(|(at, w)| {
+            w.semaphore == semaphore && has(state.served, *at) && !has(state.returned, *at)
+        });
+        let used =
+            held.map(|(_, h)| h.units).sum::<u64>() + taken.map(|(_, w)| w.units).sum::<u64>();
+        self.capacity[semaphore].saturating_sub(used)
+    }
+
+    fn reduced(&self) -> Vec<bool> {
+        let mut free = self.capacity.clone();
+        for hold in &self.holds {
+            free[hold.semaphore] -= hold.units;
+        }
+        let demand = |(at, wait): (usize, &SystemWait)| Demand {
+            queue: wait.semaphore,
+            units: wait.units,
+            since: at as u64,
+        };
+        let demands: Vec<Demand> = self.waits.iter().enumerate().map(demand).collect();
+        let gate = |hold: &SystemHold| {
+            let own = self
+                .waits
+                .iter()
+                .enumerate()
+                .filter(|(_, wait)| wait.actor == hold.actor && !hold.owned);
+            Gate {
+                until: own.map(|(at, _)| at).collect(),
+                gives: vec![(hold.semaphore, hold.units)],
+            }
+        };
+        let gates: Vec<Gate> = self.holds.iter().map(gate).collect();
+        reduce(free, &demands, &gates, 0).served
+    }
+
+    /// What is left of it where nobody else is there.
+    fn only(&self, finding: &Finding) -> System {
+        let holds = (1..).zip(&self.holds).filter(|(id, _)| finding.holds.contains(&HoldId(*id)));
+        let waits = (1..).zip(&self.waits).filter(|(id, _)| finding.waits.contains(&WaitId(*id)));
+        System {
+            capacity: self.capacity.clone(),
+            holds: holds.map(|(_, hold)| hold.clone()).collect(),
+            waits: waits.map(|(_, wait)| wait.clone()).collect(),
+        }
+    }
+
+    /// The same as a situation, with paths on which every wait keeps every hold of its actor.
+    fn scenario(&self) -> Scenario {
+        let mut text = String::new();
+        for (at, capacity) in self.capacity.iter().enumerate() {
+            let _ = writeln!(text, "semaphore s{at} {capacity}");
+        }
+        for hold in &self.holds {
+            let owned = if hold.owned { " owned" } else { "" };
+            let _ = writeln!(
+                text,
+                "task {}\nhold s{} x{}{owned}",
+                hold.actor, hold.semaphore, hold.units
+            );
+        }
+        for wait in &self.waits {
+            let _ = writeln!(text, "task {}\nwait s{} x{}", wait.actor, wait.semaphore, wait.units);
+        }
+        Scenario::read(&text).expect("well-formed")
+    }
+}
+
+fn cases() -> u32 {
+    std::env::var("PROPTEST_CASES").ok().and_then(|cases| cases.parse().ok()).unwrap_or(512)
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { cases: cases(), failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_reduction_leaves_what_no_order_of_events_serves(system in system()) {
+        prop_assert_eq!(system.reduced(), system.can_be_served());
+    }
+
+    /// From situations to findings: something is found exactly if something is stuck, and what takes part or waits
+    /// behind it is stuck.
+    #[test]
+    fn findings_are_about_what_is_stuck_and_all_of_it_is_explained(system in system()) {
+        let possible = system.can_be_served();
+        let scenario = system.scenario();
+        let findings = scenario.diagnose();
+        prop_assert_eq!(findings.is_empty(), possible.iter().all(|served| *served), "{:?}", findings);
+        let mut told = HashSet::new();
+        for finding in &findings {
+            for wait in &finding.waits {
+                let at = usize::try_from(wait.0).expect("small") - 1;
+                prop_assert!(!possible[at], "{} can be served: {:?}", wait, finding);
+                prop_assert!(told.insert(*wait), "{} is in two findings", wait);
+            }
+            for hold in &finding.holds {
+                let hold = &system.holds[usize::try_from(hold.0).expect("small") - 1];
+                prop_assert!(!hold.owned && system.waits.iter().any(|w| w.actor == hold.actor));
+            }
+        }
+        for finding in &findings {
+            let alone = system.only(finding);
+            prop_assert!(alone.can_be_served().iter().all(|served| !served), "not stuck by itself: {:?}", finding);
+        }
+        let limits = Limits::default();
+        let context = Context::new(&scenario.current, None, &limits);
+        let stuck = context.stuck();
+        let explained: HashSet<u64> = stuck
+            .cores
+            .iter()
+            .flat_map(|core| core.waits.iter().chain(&core.behind))
+            .map(|at| stuck.waits[*at].wait.id.0)
+            .collect();
+        let left: HashSet<u64> = (1..).zip(&possible).filter(|(_, served)| !**served).map(|(id, _)| id).collect();
+        prop_assert_eq!(explained, left);
+    }
+}
