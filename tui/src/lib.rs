@@ -2,7 +2,7 @@
 //!
 //! | module | what it is | may use |
 //! |---|---|---|
-//! | [`format`] | ages, counts and names as people read them | the core's types |
+//! | [`mod@format`] | ages, counts and names as people read them | the core's types |
 //! | [`message`] | what the app asks of the outside and hears from it | the core's types |
 //! | [`app`] | state and update: pure, without terminal and network | `format`, `message` |
 //! | [`view`] | draws the state and cannot change it | `app` (reading), `format`, a terminal library |
