@@ -10,9 +10,10 @@ use holdup_core::{Finding, FindingId, Snapshot, Verdict};
 use std::collections::HashMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, Ordering, fence};
-use std::sync::{Mutex, OnceLock, PoisonError};
+use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
+use tokio::sync::watch;
 
 /// The time between two looks. Above [`Limits::confirm`], so that each look can confirm the one before.
 const TICK: Duration = Duration::from_millis(55);
@@ -34,6 +35,8 @@ static ASLEEP: AtomicBool = AtomicBool::new(true);
 static THREAD: OnceLock<Option<Thread>> = OnceLock::new();
 static CURRENT: Mutex<Current> = Mutex::new(Current { revision: 0, findings: Vec::new() });
 
+static CHANGES: LazyLock<watch::Sender<u64>> = LazyLock::new(|| watch::channel(0).0);
+
 struct Current {
     revision: u64,
     findings: Vec<Finding>,
@@ -43,6 +46,12 @@ struct Current {
 pub(crate) fn findings() -> (u64, Vec<Finding>) {
     let current = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
     (current.revision, current.findings.clone())
+}
+
+/// Changes with the revision of [`findings`], so that a client need not wait for its next picture.
+#[cfg(feature = "server")]
+pub(crate) fn changes() -> watch::Receiver<u64> {
+    CHANGES.subscribe()
 }
 
 /// Somebody waits: called after the wait is in the books. One load while the thread is awake.
@@ -163,13 +172,15 @@ impl Monitor {
         });
         let mut current: Vec<Finding> = self.told.values().map(|(finding, _)| finding.clone()).collect();
         current.sort_unstable_by_key(|finding| (finding.since, finding.id));
-        {
-            let mut shared = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-            if shared.findings != current {
-                shared.revision += 1;
-                shared.findings = current;
-            }
+        let mut shared = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+        if shared.findings != current {
+            shared.revision += 1;
+            shared.findings = current;
         }
+        let revision = shared.revision;
+        drop(shared);
+        // Wakes whoever listens, so not under the lock.
+        CHANGES.send_if_modified(|last| std::mem::replace(last, revision) != revision);
         for finding in &tell {
             report::tell(finding);
         }

@@ -6,8 +6,11 @@ use holdup_core::snapshot::{HoldId, Moment, ResourceId, StackId};
 use holdup_proto::parts::{self, Current, Listed, Page, Parts, Told};
 use holdup_proto::v1::diagnostics_server::{Diagnostics, DiagnosticsServer};
 use holdup_proto::{PROTOCOL, limits, v1};
+use std::future::poll_fn;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
+use std::task::Poll;
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::sync::{Semaphore, mpsc, oneshot};
@@ -214,9 +217,11 @@ async fn send_large(
 /// Tells a client what is new, as often as it wants to know, until it goes away.
 async fn watch(sender: &Sender, interval: Duration) {
     let mut told = Told::default();
+    let mut changes = monitor::changes();
     // A picture is taken only when there is room for it: whoever does not read gets no old ones.
     while let Ok(room) = sender.reserve().await {
         let start = Instant::now();
+        changes.mark_unchanged();
         let mut parts = told.next(Current {
             taken: registry::now(),
             process: registry::process(),
@@ -235,8 +240,19 @@ async fn watch(sender: &Sender, interval: Duration) {
                 return;
             }
         }
-        let pause = interval.saturating_sub(start.elapsed()).max(cost * REST);
-        if timeout(pause, sender.closed()).await.is_ok() {
+        let rest = cost * REST;
+        // A finding is told at once, but not more often than pictures may be asked for.
+        let soon = limits::INTERVAL_MIN.saturating_sub(start.elapsed()).max(rest);
+        let pause = interval.saturating_sub(start.elapsed()).max(rest).saturating_sub(soon);
+        if timeout(soon, sender.closed()).await.is_ok() {
+            return;
+        }
+        let (mut closed, mut changed) = (pin!(sender.closed()), pin!(changes.changed()));
+        let gone = poll_fn(|cx| match closed.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(true),
+            Poll::Pending => changed.as_mut().poll(cx).map(|_| false),
+        });
+        if timeout(pause, gone).await.is_ok_and(|gone| gone) {
             return;
         }
     }
