@@ -140,12 +140,15 @@ impl Iterator for Parts {
         let mut part = v1::Part { head: self.head.take(), ..v1::Part::default() };
         let mut size = part.encoded_len();
         let mut empty = true;
-        while let Some(record) =
-            self.records.next_if(|it| empty || size + it.size() <= limits::PART)
-        {
+        while let Some(record) = self.records.peek() {
             size += record.size();
+            if size > limits::PART && !empty {
+                break;
+            }
             empty = false;
-            record.add_to(&mut part);
+            if let Some(record) = self.records.next() {
+                record.add_to(&mut part);
+            }
         }
         part.more = self.records.peek().is_some();
         self.ended = !part.more;

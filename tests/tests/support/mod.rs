@@ -18,7 +18,7 @@ use tokio::sync::Notify;
 /// Tells the test binary to be the program that is tested.
 pub(crate) const ROLE: &str = "HOLDUP_TEST_ROLE";
 /// How long anything may take that does not hang.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(180);
 
 /// A program in a process of its own, which works until it is asked to stop or this is dropped.
 pub(crate) struct Program {
