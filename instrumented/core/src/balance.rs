@@ -80,9 +80,11 @@ pub fn balance(
     {
         return Err(Imbalance::Passed { available: resource.available });
     }
-    let explained = wanted.fold(0u64, u64::saturating_add);
-    match granted.checked_sub(explained) {
-        None | Some(0) => Ok(granted),
-        Some(units) => Err(Imbalance::Missing { units }),
+    // Only as much of the queue as it takes: it can be long.
+    let mut missing = granted;
+    while missing > 0 {
+        let Some(wants) = wanted.next() else { return Err(Imbalance::Missing { units: missing }) };
+        missing = missing.saturating_sub(wants);
     }
+    Ok(granted)
 }

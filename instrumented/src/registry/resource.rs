@@ -4,6 +4,7 @@ use super::ledger::{HoldKey, Ledger, Request};
 use super::queue::Key;
 use super::{REGISTRY, next_id, now, scope, statics};
 use crate::{actor, config, monitor, stack};
+use holdup_core::balance::balance;
 use holdup_core::snapshot::{self, ActorId, Call, HoldId, Kind, Moment, ResourceId, ScopeId, Settings, WaitId};
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -244,20 +245,10 @@ impl Resource {
         let mut tries = 0;
         loop {
             let ledger = self.ledger();
-            let available = self.semaphore.available_permits() as u64;
-            let closed = self.semaphore.is_closed();
-            let settled = ledger.balances(available, closed);
-            tries += 1;
-            if !settled && tries < 4 {
-                // A record is on its way: leave the lock to the thread that brings it.
-                drop(ledger);
-                std::thread::yield_now();
-                continue;
-            }
-            let resource = snapshot::Resource {
+            let mut resource = snapshot::Resource {
                 id: self.id,
                 kind: self.kind,
-                name: said.name,
+                name: said.name.clone(),
                 created,
                 created_at: self.created_at,
                 scope: self.scope,
@@ -265,13 +256,22 @@ impl Resource {
                 initial: ledger.initial(),
                 added: ledger.total_added(),
                 forgotten: ledger.total_forgotten(),
-                available,
-                closed,
-                settled,
+                available: self.semaphore.available_permits() as u64,
+                closed: self.semaphore.is_closed(),
+                settled: false,
                 usage: ledger.usage(),
                 counters: ledger.counters(),
                 settings: said.settings,
             };
+            let wanted = ledger.waits().iter().map(|wait| wait.request.units);
+            resource.settled = balance(&resource, ledger.recorded_units(), wanted).is_ok();
+            tries += 1;
+            if !resource.settled && tries < 4 {
+                // A record is on its way: leave the lock to the thread that brings it.
+                drop(ledger);
+                std::thread::yield_now();
+                continue;
+            }
             return (resource, ledger.version());
         }
     }
