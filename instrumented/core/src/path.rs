@@ -92,6 +92,16 @@ impl<'a> Path<'a> {
         self.0.iter().rev().find_map(|step| name::spoken(step.frame))
     }
 
+    /// Nothing on the way gives the acquire up before it is served: no timeout, no `select!`.
+    pub(crate) fn is_patient(&self) -> bool {
+        let patient = |step: &Step<'_>| match step.role {
+            Role::Body | Role::Sequence | Role::Call | Role::PollFn | Role::Queue => true,
+            Role::Static | Role::Many => step.traits.join,
+            Role::Timeout | Role::Unknown => false,
+        };
+        !self.0.is_empty() && self.0.iter().all(patient)
+    }
+
     /// Where the acquire is a branch of a combinator itself, with no `async` body between: the outermost frame of
     /// that combinator. The guard is the branch's output.
     fn direct_branch(&self) -> Option<usize> {

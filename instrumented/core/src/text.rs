@@ -244,7 +244,7 @@ impl<'a> Excerpt<'a> {
             snippet = snippet.annotation(if fits { annotation.label(label) } else { annotation });
             if !fits {
                 below.push(plain(
-                    &format!("line {}: {}", mark.site.line, mark.label),
+                    &format!("{} (line {})", mark.label, mark.site.line),
                     width,
                     gutter,
                 ));

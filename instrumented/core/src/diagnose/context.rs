@@ -55,12 +55,15 @@ impl<'a> Context<'a> {
         self.stuck.get_or_init(|| self.candidates().judge(self))
     }
 
-    /// Who waits, by the name of the function that does if it is known: `` `store::save` `` or `task 17`.
+    /// The function that waits, `` `store::save` ``, if its name is known.
+    pub(crate) fn function(&self, wait: &Wait) -> Option<String> {
+        let frames = self.now.stack(wait.stack)?.frames.as_deref()?;
+        Path::new(frames).function().map(|function| format!("`{function}`"))
+    }
+
+    /// Who waits: the function, or the actor where its name is not known.
     pub(crate) fn who(&self, wait: &Wait) -> String {
-        let frames = self.now.stack(wait.stack).and_then(|stack| stack.frames.as_deref());
-        let function = frames.and_then(|frames| Path::new(frames).function());
-        function
-            .map_or_else(|| words::actor(self.now, wait.actor), |function| format!("`{function}`"))
+        self.function(wait).unwrap_or_else(|| words::actor(self.now, wait.actor))
     }
 
     /// This very wait was seen before.

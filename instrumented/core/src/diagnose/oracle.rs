@@ -17,6 +17,8 @@ struct System {
     holds: Vec<SystemHold>,
     /// In the order of their coming.
     waits: Vec<SystemWait>,
+    /// Actors whose waits may give up, so that nobody has to wait for them.
+    impatient: HashSet<usize>,
 }
 
 #[derive(Clone, Debug)]
@@ -39,8 +41,9 @@ fn system() -> impl Strategy<Value = System> {
     let capacity = prop::collection::vec(1u64..4, 1..4);
     let hold = (any::<prop::sample::Index>(), 1u64..3, 0usize..5, prop::bool::weighted(0.15));
     let wait = (any::<prop::sample::Index>(), 1u64..4, 0usize..5);
-    (capacity, prop::collection::vec(hold, 0..7), prop::collection::vec(wait, 0..7)).prop_map(
-        |(capacity, holds, waits)| {
+    let impatient = prop::collection::hash_set(0usize..5, 0..3);
+    (capacity, prop::collection::vec(hold, 0..7), prop::collection::vec(wait, 0..7), impatient)
+        .prop_map(|(capacity, holds, waits, impatient)| {
             let mut left = capacity.clone();
             let holds = holds.into_iter().filter_map(|(semaphore, units, actor, owned)| {
                 let semaphore = semaphore.index(left.len());
@@ -54,9 +57,8 @@ fn system() -> impl Strategy<Value = System> {
                 actor,
             });
             let waits = waits.collect();
-            System { capacity, holds, waits }
-        },
-    )
+            System { capacity, holds, waits, impatient }
+        })
 }
 
 /// Where a run has come to: which holds have ended, which waits have been served, which of these have given back.
@@ -103,8 +105,11 @@ impl System {
             }
         }
         for (at, wait) in self.waits.iter().enumerate() {
-            let in_front =
-                |w: usize| self.waits[w].semaphore == wait.semaphore && !has(state.served, w);
+            let in_front = |w: usize| {
+                let other = &self.waits[w];
+                let patient = !self.impatient.contains(&other.actor);
+                other.semaphore == wait.semaphore && !has(state.served, w) && patient
+            };
             let first = !(0..at).any(in_front);
             if !has(state.served, at) && first && wait.units <= self.free(wait.semaphore, state) {
                 next.push(State { served: state.served | 1 << at, ..state });
@@ -139,6 +144,7 @@ impl System {
             queue: wait.semaphore,
             units: wait.units,
             since: at as u64,
+            patient: !self.impatient.contains(&wait.actor),
         };
         let demands: Vec<Demand> = self.waits.iter().enumerate().map(demand).collect();
         let gate = |hold: &SystemHold| {
@@ -162,6 +168,7 @@ impl System {
         let waits = (1..).zip(&self.waits).filter(|(id, _)| finding.waits.contains(&WaitId(*id)));
         System {
             capacity: self.capacity.clone(),
+            impatient: self.impatient.clone(),
             holds: holds.map(|(_, hold)| hold.clone()).collect(),
             waits: waits.map(|(_, wait)| wait.clone()).collect(),
         }
@@ -173,16 +180,19 @@ impl System {
         for (at, capacity) in self.capacity.iter().enumerate() {
             let _ = writeln!(text, "semaphore s{at} {capacity}");
         }
-        for hold in &self.holds {
-            let owned = if hold.owned { " owned" } else { "" };
-            let _ = writeln!(
-                text,
-                "task {}\nhold s{} x{}{owned}",
-                hold.actor, hold.semaphore, hold.units
-            );
+        let mut line = 0;
+        let mut path = |actor: usize| {
+            line += 10;
+            let way_out = if self.impatient.contains(&actor) { "select!1 > " } else { "" };
+            format!("run@1 > {way_out}task_{actor}@{line}")
+        };
+        for SystemHold { semaphore, units, actor, owned } in &self.holds {
+            let owned = if *owned { " owned" } else { "" };
+            let _ =
+                writeln!(text, "task {actor}\nhold s{semaphore} x{units}{owned}: {}", path(*actor));
         }
-        for wait in &self.waits {
-            let _ = writeln!(text, "task {}\nwait s{} x{}", wait.actor, wait.semaphore, wait.units);
+        for SystemWait { semaphore, units, actor } in &self.waits {
+            let _ = writeln!(text, "task {actor}\nwait s{semaphore} x{units}: {}", path(*actor));
         }
         Scenario::read(&text).expect("well-formed")
     }

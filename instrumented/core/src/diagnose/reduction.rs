@@ -13,6 +13,8 @@ pub(crate) struct Demand {
     pub(crate) units: u64,
     /// When it came; the queue serves in this order.
     pub(crate) since: u64,
+    /// It stays in the queue until it is served. Another may leave, and so is not in anybody's way.
+    pub(crate) patient: bool,
 }
 
 /// Units that come free once all of these demands are served.
@@ -34,7 +36,7 @@ pub(crate) struct Rest {
 struct Queue {
     /// Demands in the order of their coming.
     order: Vec<usize>,
-    /// Before this place, all are served.
+    /// Before this place, nobody is in the way.
     head: usize,
     /// Before this place, all have been considered: nobody that came clearly earlier is left in front of them.
     seen: usize,
@@ -97,13 +99,13 @@ impl Queue {
         mut done: impl FnMut(usize),
     ) {
         loop {
-            while self.order.get(self.head).is_some_and(|at| served[*at]) {
+            while self.order.get(self.head).is_some_and(|at| served[*at] || !demands[*at].patient) {
                 self.head += 1;
             }
-            let Some(first) = self.order.get(self.head) else { return };
-            let bound = demands[*first].since.saturating_add(slack);
+            let first = self.order.get(self.head).map(|at| demands[*at].since);
+            let bound = first.map_or(u64::MAX, |since| since.saturating_add(slack));
             while let Some(at) = self.order.get(self.seen)
-                && (demands[*at].since <= bound || self.seen <= self.head)
+                && demands[*at].since <= bound
             {
                 self.open.push(Reverse((demands[*at].units, *at)));
                 self.seen += 1;

@@ -129,7 +129,7 @@ impl<'a> Candidates<'a> {
 
     /// Drops what can move.
     fn keep_unserved(&mut self, gates: &[Gate], slack: u64) {
-        let rest = reduce(self.free.clone(), &self.demands(), gates, slack);
+        let rest = reduce(self.free.clone(), &self.demands(|_| true), gates, slack);
         self.free = rest.free;
         let left = (0..self.waits.len()).filter(|at| !rest.served[*at]);
         let mut index = vec![usize::MAX; self.waits.len()];
@@ -149,11 +149,12 @@ impl<'a> Candidates<'a> {
         self.actors.retain(|actor| !actor.waits.is_empty());
     }
 
-    fn demands(&self) -> Vec<Demand> {
+    fn demands(&self, mut patient: impl FnMut(&Wait) -> bool) -> Vec<Demand> {
         let demand = |(wait, place): (&&Wait, &usize)| Demand {
             queue: *place,
             units: wait.units,
             since: wait.since.0,
+            patient: patient(wait),
         };
         self.waits.iter().zip(&self.places).map(demand).collect()
     }
@@ -184,7 +185,8 @@ impl<'a> Candidates<'a> {
                 holds.push(hold);
             }
         }
-        let rest = reduce(self.free.clone(), &self.demands(), &gates, slack(context));
+        let demands = self.demands(|wait| relations.is_patient(wait));
+        let rest = reduce(self.free.clone(), &demands, &gates, slack(context));
 
         let mut index = vec![usize::MAX; self.waits.len()];
         let left: Vec<usize> = (0..self.waits.len()).filter(|at| !rest.served[*at]).collect();
@@ -192,7 +194,7 @@ impl<'a> Candidates<'a> {
             index[*old] = new;
         }
         let mut first: Vec<Option<usize>> = vec![None; self.queues.len()];
-        for at in &left {
+        for at in left.iter().filter(|at| demands[**at].patient) {
             let first = &mut first[self.places[*at]];
             if first.is_none_or(|first| self.waits[*at].since < self.waits[first].since) {
                 *first = Some(*at);
@@ -371,6 +373,16 @@ impl<'c> Relations<'c> {
         }
     }
 
+    fn path(&mut self, id: StackId) -> Option<&Path<'c>> {
+        let frames = self.frames.get(&id)?;
+        Some(self.paths.entry(id).or_insert_with(|| Path::new(frames)))
+    }
+
+    /// Whether the wait stays in the queue until it is served.
+    fn is_patient(&mut self, wait: &Wait) -> bool {
+        self.path(wait.stack).is_some_and(Path::is_patient)
+    }
+
     /// Whether the hold certainly cannot end before the wait does.
     fn keeps(&mut self, hold: &Hold, wait: &Wait) -> bool {
         let Some(left) = self.left.checked_sub(1) else { return false };
@@ -379,9 +391,8 @@ impl<'c> Relations<'c> {
         let parting = match self.partings.get(&key) {
             Some(parting) => *parting,
             None => {
-                for id in [hold.stack, wait.stack] {
-                    let Some(frames) = self.frames.get(&id) else { return false };
-                    self.paths.entry(id).or_insert_with(|| Path::new(frames));
+                if self.path(hold.stack).is_none() || self.path(wait.stack).is_none() {
+                    return false;
                 }
                 let parting =
                     Parting::of(&self.paths[&hold.stack], &self.paths[&wait.stack], self.optimised);

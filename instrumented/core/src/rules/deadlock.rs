@@ -114,7 +114,7 @@ impl<'c, 'a> Case<'c, 'a> {
     fn title(&self, parties: &[Party<'_>]) -> String {
         let what =
             if self.waits.len() == 1 && self.waits[0].units == 1 { "a permit" } else { "permits" };
-        let names = unique(parties.iter().map(|party| self.context.who(party.wait)));
+        let names = unique(parties.iter().filter_map(|party| self.context.function(party.wait)));
         match (&self.actors[..], &self.resources[..]) {
             ([_], [_]) => format!(
                 "{} waits for {what} that only it can release",

@@ -517,6 +517,19 @@ fn a_queue_is_served_in_its_order() {
         find nothing
         ",
     );
+    // What stands in front may give up.
+    check(
+        "
+        semaphore heap 4
+        task 1
+          hold heap: mutate@3
+        task 2
+          wait heap x4: collect@7 > timeout
+        task 1
+          wait heap: mutate@9
+        find nothing
+        ",
+    );
     // Who came first is not certain.
     check(
         "
