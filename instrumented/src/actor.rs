@@ -81,7 +81,9 @@ mod tests {
 
     #[tokio::test]
     async fn a_task_is_known_by_the_number_it_displays() {
-        let seen = tokio::spawn(async { (current(None), tokio::task::id().to_string()) }).await.expect("runs");
+        let seen = tokio::spawn(async { (current(None), tokio::task::id().to_string()) })
+            .await
+            .expect("runs");
         assert_eq!(seen.0, ActorId::Task(seen.1.parse().expect("a number")));
     }
 

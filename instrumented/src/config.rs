@@ -31,10 +31,16 @@ pub(crate) struct Config {
 pub(crate) fn get() -> &'static Config {
     static CONFIG: OnceLock<Config> = OnceLock::new();
     CONFIG.get_or_init(|| {
-        let is = |name: &str, value: &str| std::env::var_os(name).is_some_and(|set| set.eq_ignore_ascii_case(value));
+        let is = |name: &str, value: &str| {
+            std::env::var_os(name).is_some_and(|set| set.eq_ignore_ascii_case(value))
+        };
         Config {
             on: !is("HOLDUP", "off"),
-            capture: if is("HOLDUP_CAPTURE", "location") { Capture::Location } else { Capture::Unwind },
+            capture: if is("HOLDUP_CAPTURE", "location") {
+                Capture::Location
+            } else {
+                Capture::Unwind
+            },
         }
     })
 }

@@ -170,7 +170,8 @@ impl Monitor {
             }
             stays
         });
-        let mut current: Vec<Finding> = self.told.values().map(|(finding, _)| finding.clone()).collect();
+        let mut current: Vec<Finding> =
+            self.told.values().map(|(finding, _)| finding.clone()).collect();
         current.sort_unstable_by_key(|finding| (finding.since, finding.id));
         let mut shared = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
         if shared.findings != current {

@@ -58,7 +58,8 @@ fn write(finding: &Finding) {
         return;
     }
     let mut stderr = std::io::stderr().lock();
-    let color = stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+    let color =
+        stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
     let text = text::render(finding, &Files, &Style { width: None, color });
     // Nobody may be reading any more; that is not the program's problem.
     let _ = writeln!(stderr, "{}", text.trim_end());

@@ -27,7 +27,7 @@ pub enum Imbalance {
         /// Units too few.
         units: u64,
     },
-    /// Units are free, and the first wait, which wants no more than these, does not have them.
+    /// Units are free, and the first wait that lacks some, no more than these, does not have them.
     Passed {
         /// Units free.
         available: u64,
@@ -71,20 +71,20 @@ pub fn balance(
     let Some(granted) = resource.capacity().checked_sub(used) else {
         return Err(Imbalance::Excess { units: used - resource.capacity() });
     };
-    let mut wanted = wanted.into_iter().peekable();
-    // A closed semaphore grants nothing: its waits end with an error when they are next polled.
-    if let Some(&first) = wanted.peek()
-        && resource.available >= first
-        && resource.available > 0
-        && !resource.closed
-    {
-        return Err(Imbalance::Passed { available: resource.available });
-    }
     // Only as much of the queue as it takes: it can be long.
-    let mut missing = granted;
-    while missing > 0 {
-        let Some(wants) = wanted.next() else { return Err(Imbalance::Missing { units: missing }) };
-        missing = missing.saturating_sub(wants);
+    let mut wanted = wanted.into_iter();
+    let mut left = granted;
+    let missing = loop {
+        match wanted.next() {
+            Some(wants) if wants <= left => left -= wants,
+            Some(wants) => break wants - left,
+            None if left > 0 => return Err(Imbalance::Missing { units: left }),
+            None => return Ok(granted),
+        }
+    };
+    // A closed semaphore grants nothing: its waits end with an error when they are next polled.
+    if missing <= resource.available && !resource.closed {
+        return Err(Imbalance::Passed { available: resource.available });
     }
     Ok(granted)
 }

@@ -17,7 +17,9 @@ impl Described for Semaphore {
         let resource = self.resource();
         match said {
             Said::Name(name) => resource.set_name(short(name)),
-            Said::MaxHold(limit) => resource.change_settings(|settings| settings.max_hold = Some(limit)),
+            Said::MaxHold(limit) => {
+                resource.change_settings(|settings| settings.max_hold = Some(limit))
+            }
             Said::LongHeld => resource.change_settings(|settings| settings.long_held = true),
             Said::Grows => resource.change_settings(|settings| settings.grows = true),
         }

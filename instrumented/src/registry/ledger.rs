@@ -2,7 +2,9 @@
 //! balanced accounts. Whatever concurrency there is lies outside.
 
 use super::queue::{Key, Queue};
-use holdup_core::snapshot::{ActorId, Call, Counters, HoldId, Moment, ScopeId, StackId, Usage, WaitId};
+use holdup_core::snapshot::{
+    ActorId, Call, Counters, HoldId, Moment, ScopeId, StackId, Usage, WaitId,
+};
 use std::panic::Location;
 
 /// Who asks for units, from where, and since when.
@@ -129,7 +131,8 @@ impl Ledger {
             self.counters.waited += 1;
             self.counters.wait_nanos += nanos(now, wait.request.since);
         }
-        let key = id.and_then(|id| self.holds.push(HoldRecord { id, request, since: now, moved_to: None }));
+        let key = id
+            .and_then(|id| self.holds.push(HoldRecord { id, request, since: now, moved_to: None }));
         self.recorded(key, request.units)
     }
 

@@ -110,7 +110,8 @@ impl Registry {
     /// By id. What is dropped by its user meanwhile is dropped when the caller drops the list, outside
     /// the locks of the map.
     fn all(&self) -> Vec<Arc<Resource>> {
-        let mut all: Vec<Arc<Resource>> = self.resources.iter().filter_map(|entry| entry.upgrade()).collect();
+        let mut all: Vec<Arc<Resource>> =
+            self.resources.iter().filter_map(|entry| entry.upgrade()).collect();
         all.sort_unstable_by_key(|resource| resource.id());
         all
     }
@@ -134,7 +135,10 @@ pub(crate) fn process() -> Process {
     let executable = std::env::current_exe().unwrap_or_default();
     Process {
         pid: std::process::id(),
-        name: executable.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default(),
+        name: executable
+            .file_name()
+            .map(|name| name.to_string_lossy().into_owned())
+            .unwrap_or_default(),
         executable: executable.to_string_lossy().into_owned(),
         version: env!("CARGO_PKG_VERSION").to_owned(),
         debug: cfg!(debug_assertions),
@@ -162,7 +166,11 @@ pub(crate) fn oldest_wait() -> Option<Moment> {
 
 /// Holds of one resource, oldest first, from the one behind `after`. `None`: there is no such resource.
 #[cfg(any(test, feature = "server"))]
-pub(crate) fn holds(id: ResourceId, after: Option<(Moment, holdup_core::snapshot::HoldId)>, limit: usize) -> Option<Vec<Hold>> {
+pub(crate) fn holds(
+    id: ResourceId,
+    after: Option<(Moment, holdup_core::snapshot::HoldId)>,
+    limit: usize,
+) -> Option<Vec<Hold>> {
     let resource = REGISTRY.get(id)?;
     let mut page = Vec::new();
     let mut sites = Sites::new();
@@ -266,7 +274,9 @@ fn wait(resource: ResourceId, record: &ledger::WaitRecord, sites: &mut Sites) ->
 /// What is known of these actors besides their ids.
 pub(crate) fn actors(ids: impl Iterator<Item = ActorId>) -> Vec<Actor> {
     let ids: BTreeSet<ActorId> = ids.collect();
-    ids.into_iter().filter_map(|id| Some(Actor { id, name: Some(crate::actor::name(id)?) })).collect()
+    ids.into_iter()
+        .filter_map(|id| Some(Actor { id, name: Some(crate::actor::name(id)?) }))
+        .collect()
 }
 
 /// What was not recorded because a bound was reached.
@@ -315,7 +325,8 @@ pub(crate) fn snapshot() -> Snapshot {
     }
     let stacks: BTreeSet<StackId> =
         holds.iter().map(|hold| hold.stack).chain(waits.iter().map(|wait| wait.stack)).collect();
-    let actors = actors(holds.iter().map(|hold| hold.actor).chain(waits.iter().map(|wait| wait.actor)));
+    let actors =
+        actors(holds.iter().map(|hold| hold.actor).chain(waits.iter().map(|wait| wait.actor)));
     Snapshot {
         taken,
         process: process(),

@@ -57,8 +57,16 @@ impl<T> Queue<T> {
             self.nodes[at as usize] = node;
             at
         };
-        if prev == NIL { self.head = at } else { self.nodes[prev as usize].next = at }
-        if next == NIL { self.tail = at } else { self.nodes[next as usize].prev = at }
+        if prev == NIL {
+            self.head = at
+        } else {
+            self.nodes[prev as usize].next = at
+        }
+        if next == NIL {
+            self.tail = at
+        } else {
+            self.nodes[next as usize].prev = at
+        }
         self.len += 1;
         Some(Key(at))
     }
@@ -69,8 +77,16 @@ impl<T> Queue<T> {
         let (prev, next) = (node.prev, node.next);
         node.next = self.free;
         self.free = key.0;
-        if prev == NIL { self.head = next } else { self.nodes[prev as usize].next = next }
-        if next == NIL { self.tail = prev } else { self.nodes[next as usize].prev = prev }
+        if prev == NIL {
+            self.head = next
+        } else {
+            self.nodes[prev as usize].next = next
+        }
+        if next == NIL {
+            self.tail = prev
+        } else {
+            self.nodes[next as usize].prev = prev
+        }
         self.len -= 1;
         Some(value)
     }

@@ -5,7 +5,9 @@ use super::queue::Key;
 use super::{REGISTRY, next_id, now, scope, statics};
 use crate::{actor, config, monitor, stack};
 use holdup_core::balance::balance;
-use holdup_core::snapshot::{self, ActorId, Call, HoldId, Kind, Moment, ResourceId, ScopeId, Settings, WaitId};
+use holdup_core::snapshot::{
+    self, ActorId, Call, HoldId, Kind, Moment, ResourceId, ScopeId, Settings, WaitId,
+};
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};

@@ -67,9 +67,9 @@ impl Scope {
         let mut used: Vec<_> = snapshot.holds.iter().map(|hold| hold.resource).collect();
         used.extend(snapshot.waits.iter().map(|wait| wait.resource));
         used.sort_unstable();
-        snapshot
-            .resources
-            .retain(|resource| resource.scope == self.0 || used.binary_search(&resource.id).is_ok());
+        snapshot.resources.retain(|resource| {
+            resource.scope == self.0 || used.binary_search(&resource.id).is_ok()
+        });
         snapshot
     }
 }

@@ -45,7 +45,11 @@ impl Sites {
 
 impl Table {
     fn add(&mut self, address: usize, location: &Location<'_>) -> SiteId {
-        let site = Site { file: Arc::from(location.file()), line: location.line(), column: location.column() };
+        let site = Site {
+            file: Arc::from(location.file()),
+            line: location.line(),
+            column: location.column(),
+        };
         let id = match self.by_site.get(&site) {
             Some(id) => *id,
             None => {

@@ -19,8 +19,9 @@ const FRESH: Duration = Duration::from_secs(1);
 pub(crate) fn contains(address: u64) -> bool {
     let mut ranges = RANGES.lock().unwrap_or_else(PoisonError::into_inner);
     if ranges.read.is_none_or(|read| read.elapsed() > FRESH) {
-        ranges.ranges =
-            std::fs::read_to_string("/proc/self/maps").map(|maps| data_ranges(&maps)).unwrap_or_default();
+        ranges.ranges = std::fs::read_to_string("/proc/self/maps")
+            .map(|maps| data_ranges(&maps))
+            .unwrap_or_default();
         ranges.read = Some(Instant::now());
     }
     ranges.ranges.iter().any(|(start, end)| (*start..*end).contains(&address))
@@ -31,8 +32,13 @@ fn data_ranges(maps: &str) -> Vec<(u64, u64)> {
     let mut ranges: Vec<(u64, u64)> = Vec::new();
     for line in maps.lines() {
         let mut fields = line.split_ascii_whitespace();
-        let Some((start, end)) = fields.next().and_then(|range| range.split_once('-')) else { continue };
-        let (Ok(start), Ok(end)) = (u64::from_str_radix(start, 16), u64::from_str_radix(end, 16)) else { continue };
+        let Some((start, end)) = fields.next().and_then(|range| range.split_once('-')) else {
+            continue;
+        };
+        let (Ok(start), Ok(end)) = (u64::from_str_radix(start, 16), u64::from_str_radix(end, 16))
+        else {
+            continue;
+        };
         let file = fields.nth(4);
         let follows = ranges.last().is_some_and(|(_, last)| *last == start);
         match file {

@@ -102,7 +102,10 @@ impl Debug {
                 LookupResult::Output(frames) => any = report(frames.ok(), found),
                 LookupResult::Load { .. } => {
                     let split = self.split.get_or_init(|| Loader::new(&self.path).ok());
-                    any = report(split.as_ref().and_then(|split| split.find_frames(probe).ok()), found);
+                    any = report(
+                        split.as_ref().and_then(|split| split.find_frames(probe).ok()),
+                        found,
+                    );
                 }
             }
         }
@@ -151,7 +154,8 @@ fn map(path: &Path) -> Option<&'static [u8]> {
 
 fn context(object: &object::File<'static>) -> Result<Context<Slice>, gimli::Error> {
     let section = |id: gimli::SectionId| -> Result<Slice, gimli::Error> {
-        let data = object.section_by_name(id.name()).and_then(|section| section.uncompressed_data().ok());
+        let data =
+            object.section_by_name(id.name()).and_then(|section| section.uncompressed_data().ok());
         Ok(EndianSlice::new(
             match data.unwrap_or_default() {
                 Cow::Borrowed(data) => data,
@@ -216,7 +220,10 @@ mod tests {
     fn a_replaced_file_is_not_read() {
         let exe = std::env::current_exe().expect("known");
         let maps = |inode: u64, path: &Path| {
-            format!("1000-2000 r--p 00000000 fe:00 {inode} {0}\n2000-3000 r-xp 00001000 fe:00 {inode} {0}\n", path.display())
+            format!(
+                "1000-2000 r--p 00000000 fe:00 {inode} {0}\n2000-3000 r-xp 00001000 fe:00 {inode} {0}\n",
+                path.display()
+            )
         };
         let inode = exe.metadata().expect("there").ino();
         let same = code(&maps(inode, &exe));

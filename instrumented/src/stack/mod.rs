@@ -53,7 +53,10 @@ pub(crate) fn capture() -> StackId {
 }
 
 /// Calls `keep_going` with each return address, innermost first; false if it said no.
-#[expect(unsafe_code, reason = "the synchronized walk takes a process-wide lock, which would make callers wait")]
+#[expect(
+    unsafe_code,
+    reason = "the synchronized walk takes a process-wide lock, which would make callers wait"
+)]
 fn each_frame(mut keep_going: impl FnMut(u64) -> bool) -> bool {
     let mut whole = true;
     let mut step = |frame: &backtrace::Frame| {
@@ -156,7 +159,9 @@ mod tests {
     fn names_the_calling_function_with_its_line() {
         let stack = stacks([here()]).pop().expect("kept");
         let frames = stack.frames.expect("resolved");
-        let me = frames.iter().find(|f| f.function.ends_with("names_the_calling_function_with_its_line"));
+        let me = frames
+            .iter()
+            .find(|f| f.function.ends_with("names_the_calling_function_with_its_line"));
         let site = me.and_then(|f| f.site.clone()).expect("in the stack, with its line");
         assert!(site.file.ends_with("stack/mod.rs"), "{site}");
         assert_eq!(known([stack.id])[0].frames.as_ref(), Some(&frames));

@@ -23,7 +23,8 @@ pub(crate) fn known(addresses: &[u64]) -> Option<Frames> {
     let cache = cache.as_ref()?;
     // The innermost frame, which is holdup's own, always has a name once it has been looked for.
     cache.get(addresses.first()?)?;
-    let nameless = |address: u64| Frame { function: Arc::from(""), site: None, address, inlined: false };
+    let nameless =
+        |address: u64| Frame { function: Arc::from(""), site: None, address, inlined: false };
     let mut frames = Vec::with_capacity(addresses.len());
     for address in addresses {
         match cache.get(address) {

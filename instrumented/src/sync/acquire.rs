@@ -51,7 +51,13 @@ impl Future for First<'_> {
             // The request lies in the acquire future, so its address tells one acquire from another.
             let address = std::ptr::from_ref(&*this.request).cast();
             let units = u64::from(this.units);
-            *this.request = this.resource.request(units, Call::Acquire, this.owned, this.site, Some((cx, address)));
+            *this.request = this.resource.request(
+                units,
+                Call::Acquire,
+                this.owned,
+                this.site,
+                Some((cx, address)),
+            );
         }
         if cfg!(tokio_unstable) {
             // tokio's own future reports each operation to tokio-console, so it has to run.
@@ -119,7 +125,12 @@ pub(super) struct Blocked<'a> {
 }
 
 impl<'a> Blocked<'a> {
-    pub(super) fn enter(resource: &'a Resource, units: u32, site: &'static Location<'static>, owned: bool) -> Self {
+    pub(super) fn enter(
+        resource: &'a Resource,
+        units: u32,
+        site: &'static Location<'static>,
+        owned: bool,
+    ) -> Self {
         let units = u64::from(units);
         let request = resource.request(units, Call::Blocking, owned, site, None);
         // A call that will be served at once is not shown as waiting.

@@ -18,4 +18,6 @@ mod semaphore;
 pub use semaphore::{OwnedSemaphorePermit, Semaphore, SemaphorePermit};
 
 #[cfg(all(test, not(holdup_off), any(debug_assertions, feature = "always-on")))]
+mod properties;
+#[cfg(all(test, not(holdup_off), any(debug_assertions, feature = "always-on")))]
 mod tests;

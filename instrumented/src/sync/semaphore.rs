@@ -175,7 +175,10 @@ impl Semaphore {
     ///
     /// As [`acquire`](Self::acquire). What it has gathered so far goes to the next in the queue.
     #[track_caller]
-    pub fn acquire_many(&self, n: u32) -> impl Future<Output = Result<SemaphorePermit<'_>, AcquireError>> {
+    pub fn acquire_many(
+        &self,
+        n: u32,
+    ) -> impl Future<Output = Result<SemaphorePermit<'_>, AcquireError>> {
         self.acquire_units(n, Location::caller())
     }
 
@@ -214,7 +217,12 @@ impl Semaphore {
         Ok(SemaphorePermit { sem: self, permits: n as usize, hold })
     }
 
-    fn try_units(&self, n: u32, site: &'static Location<'static>, owned: bool) -> Result<HoldKey, TryAcquireError> {
+    fn try_units(
+        &self,
+        n: u32,
+        site: &'static Location<'static>,
+        owned: bool,
+    ) -> Result<HoldKey, TryAcquireError> {
         let resource = self.resource();
         match resource.semaphore.try_acquire_many(n) {
             Ok(permit) => permit.forget(),
@@ -294,7 +302,9 @@ impl Semaphore {
     /// # }
     /// ```
     #[track_caller]
-    pub fn acquire_owned(self: Arc<Self>) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> {
+    pub fn acquire_owned(
+        self: Arc<Self>,
+    ) -> impl Future<Output = Result<OwnedSemaphorePermit, AcquireError>> {
         self.acquire_owned_units(1, Location::caller())
     }
 
@@ -341,7 +351,10 @@ impl Semaphore {
     ///
     /// As [`try_acquire_many`](Self::try_acquire_many).
     #[track_caller]
-    pub fn try_acquire_many_owned(self: Arc<Self>, n: u32) -> Result<OwnedSemaphorePermit, TryAcquireError> {
+    pub fn try_acquire_many_owned(
+        self: Arc<Self>,
+        n: u32,
+    ) -> Result<OwnedSemaphorePermit, TryAcquireError> {
         let hold = self.try_units(n, Location::caller(), true)?;
         Ok(OwnedSemaphorePermit { sem: self, permits: n as usize, hold })
     }
@@ -370,7 +383,10 @@ impl Semaphore {
     ///
     /// If called within an asynchronous execution context.
     #[track_caller]
-    pub fn blocking_acquire_many_owned(self: Arc<Self>, n: u32) -> Result<OwnedSemaphorePermit, AcquireError> {
+    pub fn blocking_acquire_many_owned(
+        self: Arc<Self>,
+        n: u32,
+    ) -> Result<OwnedSemaphorePermit, AcquireError> {
         let resource = self.resource();
         let blocked = Blocked::enter(resource, n, Location::caller(), true);
         resource.semaphore.blocking_acquire_many(n)?.forget();
@@ -415,7 +431,10 @@ impl<'a> SemaphorePermit<'a> {
     /// If the permits are from different semaphores.
     #[track_caller]
     pub fn merge(&mut self, mut other: Self) {
-        assert!(std::ptr::eq(self.sem, other.sem), "merging permits from different semaphore instances");
+        assert!(
+            std::ptr::eq(self.sem, other.sem),
+            "merging permits from different semaphore instances"
+        );
         self.permits = sum(self.permits, other.permits);
         let (permits, hold) = other.empty();
         self.sem.resource().merged(self.hold, hold, permits as u64);
@@ -428,7 +447,11 @@ impl<'a> SemaphorePermit<'a> {
         self.permits = self.permits.checked_sub(n)?;
         let resource = self.sem.resource();
         resource.used(self.hold);
-        Some(SemaphorePermit { sem: self.sem, permits: n, hold: resource.split(self.hold, n as u64) })
+        Some(SemaphorePermit {
+            sem: self.sem,
+            permits: n,
+            hold: resource.split(self.hold, n as u64),
+        })
     }
 
     /// Returns the semaphore this permit is from. Shows that it is used by whoever calls.
@@ -463,7 +486,10 @@ impl OwnedSemaphorePermit {
     /// If the permits are from different semaphores.
     #[track_caller]
     pub fn merge(&mut self, mut other: Self) {
-        assert!(Arc::ptr_eq(&self.sem, &other.sem), "merging permits from different semaphore instances");
+        assert!(
+            Arc::ptr_eq(&self.sem, &other.sem),
+            "merging permits from different semaphore instances"
+        );
         self.permits = sum(self.permits, other.permits);
         let (permits, hold) = other.empty();
         self.sem.resource().merged(self.hold, hold, permits as u64);
@@ -518,12 +544,18 @@ impl fmt::Debug for Semaphore {
 
 impl fmt::Debug for SemaphorePermit<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SemaphorePermit").field("sem", &self.sem).field("permits", &self.permits).finish()
+        f.debug_struct("SemaphorePermit")
+            .field("sem", &self.sem)
+            .field("permits", &self.permits)
+            .finish()
     }
 }
 
 impl fmt::Debug for OwnedSemaphorePermit {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("OwnedSemaphorePermit").field("sem", &self.sem).field("permits", &self.permits).finish()
+        f.debug_struct("OwnedSemaphorePermit")
+            .field("sem", &self.sem)
+            .field("permits", &self.permits)
+            .finish()
     }
 }

@@ -46,7 +46,9 @@ fn auto_traits_are_tokios() {
 /// What the books say of the only resource of a scope.
 fn only(scope: Scope) -> (Resource, Snapshot) {
     let snapshot = scope.snapshot();
-    let [resource] = &snapshot.resources[..] else { panic!("one resource, not {:?}", snapshot.resources) };
+    let [resource] = &snapshot.resources[..] else {
+        panic!("one resource, not {:?}", snapshot.resources)
+    };
     assert!(resource.settled, "the books do not balance: {resource:?}");
     (resource.clone(), snapshot)
 }
@@ -97,7 +99,11 @@ fn waits_are_in_queue_order_and_become_holds() {
     drop(first);
     assert!(second.is_woken());
     let (resource, _) = only(scope);
-    assert_eq!((resource.available, resource.usage.held, resource.granted()), (0, 0, 1), "granted, not polled");
+    assert_eq!(
+        (resource.available, resource.usage.held, resource.granted()),
+        (0, 0, 1),
+        "granted, not polled"
+    );
     let second = assert_ready_ok!(second.poll());
     assert_pending!(third.poll());
     let (resource, snapshot) = only(scope);
@@ -174,7 +180,10 @@ fn merging_permits_of_different_semaphores_panics_and_loses_nothing() {
     }));
     assert!(panic.is_err());
     let snapshot = scope.snapshot();
-    assert!(snapshot.holds.is_empty() && snapshot.resources.iter().all(|r| r.available == 1 && r.settled));
+    assert!(
+        snapshot.holds.is_empty()
+            && snapshot.resources.iter().all(|r| r.available == 1 && r.settled)
+    );
 }
 
 #[test]
@@ -243,7 +252,8 @@ fn blocking_calls_wait_as_threads() {
 fn a_blocking_call_that_panics_leaves_no_wait_behind() {
     let (scope, sem, _entered) = in_scope(|| Semaphore::new(0));
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
-    let panic = runtime.block_on(async { catch_unwind(AssertUnwindSafe(|| sem.blocking_acquire().map(drop))) });
+    let panic = runtime
+        .block_on(async { catch_unwind(AssertUnwindSafe(|| sem.blocking_acquire().map(drop))) });
     assert!(panic.is_err(), "tokio forbids it");
     assert!(only(scope).1.waits.is_empty());
 }
@@ -253,7 +263,10 @@ fn a_task_is_the_actor_of_its_acquires() {
     let (scope, sem, _entered) = in_scope(|| Arc::new(Semaphore::new(1)));
     let runtime = tokio::runtime::Builder::new_current_thread().build().expect("a runtime");
     let (id, permit) = runtime.block_on(async {
-        let task = tokio::spawn(async move { (tokio::task::id(), sem.acquire_owned().await.expect("open")) });
+        let task =
+            tokio::spawn(
+                async move { (tokio::task::id(), sem.acquire_owned().await.expect("open")) },
+            );
         task.await.expect("no panic")
     });
     let hold = &only(scope).1.holds[0];
@@ -313,7 +326,8 @@ fn pages_go_through_all_records_in_order() {
     for wait in &mut waits {
         assert_pending!(wait.poll());
     }
-    let pages: Vec<_> = (0..4).map(|n| registry::waits(resource, n * 7, 7).expect("it is there")).collect();
+    let pages: Vec<_> =
+        (0..4).map(|n| registry::waits(resource, n * 7, 7).expect("it is there")).collect();
     assert_eq!(pages.iter().map(Vec::len).collect::<Vec<_>>(), [7, 7, 6, 0]);
     drop((waits, permits));
     drop(sem);

@@ -87,7 +87,8 @@ impl PollSemaphore {
                     Err(TryAcquireError::Closed) => return Poll::Ready(None),
                     Err(TryAcquireError::NoPermits) => {}
                 }
-                let acquire = ReusableBoxFuture::new(self.semaphore.clone().acquire_many_owned(permits));
+                let acquire =
+                    ReusableBoxFuture::new(self.semaphore.clone().acquire_many_owned(permits));
                 &mut self.acquire.get_or_insert((permits, acquire)).1
             }
         };
