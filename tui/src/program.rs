@@ -137,6 +137,18 @@ impl Program {
         self.child.wait().await
     }
 
+    /// Ends what the program left behind, after its own end: a process in the background of a shell, for example,
+    /// does not hear interrupts.
+    pub fn sweep(&self) {
+        // As long as there is anybody in the group, the system gives its id to nobody else.
+        if self.group
+            && let Some(pid) = i32::try_from(self.pid).ok().and_then(Pid::from_raw)
+        {
+            // Most often there is nobody.
+            let _ = kill_process_group(pid, Signal::TERM);
+        }
+    }
+
     /// The service of the program or of something that it started (a program under `cargo run`, or a shell).
     #[must_use]
     pub fn service(&self) -> Option<Found> {

@@ -83,8 +83,12 @@ fn can_go_back(state: &State) -> bool {
     state.screens.len() > 1 && !on_overview(state)
 }
 
+fn has_more_findings(state: &State) -> bool {
+    on_finding(state) && state.findings().len() > 1
+}
+
 fn has_findings(state: &State) -> bool {
-    state.picture.as_ref().is_some_and(|p| !p.findings.is_empty())
+    !on_finding(state) && state.picture.as_ref().is_some_and(|p| !p.findings.is_empty())
 }
 
 fn can_freeze(state: &State) -> bool {
@@ -132,14 +136,14 @@ pub const BINDINGS: &[Binding] = &[
         command: Command::NextFinding,
         label: "next",
         help: "next finding",
-        works: on_finding,
+        works: has_more_findings,
     },
     Binding {
         keys: &[Key::char('N')],
         command: Command::PreviousFinding,
         label: "previous",
         help: "previous finding",
-        works: on_finding,
+        works: has_more_findings,
     },
     Binding {
         keys: &[Key::char('/')],

@@ -89,7 +89,7 @@ async fn attend(
     let listen = |kind| signal(kind).map_err(|error| format!("cannot listen to signals: {error}"));
     let mut interrupt = listen(SignalKind::interrupt())?;
     let mut terminate = listen(SignalKind::terminate())?;
-    let mut insisted = false;
+    let mut interrupted = false;
 
     let begun = Instant::now();
     let over = end(options.limit);
@@ -100,19 +100,24 @@ async fn attend(
     let mut told = false;
     loop {
         tokio::select! {
-            status = program.wait() => return Ok(Ending::Itself(status)),
+            status = program.wait() => {
+                if interrupted {
+                    program.sweep();
+                }
+                return Ok(Ending::Itself(status));
+            }
             () = &mut over => return Ok(Ending::Limit),
             _ = interrupt.recv() => {
-                if insisted {
+                if interrupted {
                     program.signal(Signal::KILL);
                 } else if !program.shares_terminal() {
                     program.signal(Signal::INT);
                 }
-                insisted = true;
+                interrupted = true;
             }
             _ = terminate.recv() => {
-                program.signal(if insisted { Signal::KILL } else { Signal::TERM });
-                insisted = true;
+                program.signal(if interrupted { Signal::KILL } else { Signal::TERM });
+                interrupted = true;
             }
             picture = next(&mut session) => match picture {
                 Ok(picture) => {

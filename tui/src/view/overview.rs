@@ -191,7 +191,7 @@ impl Columns {
         };
         let fixed = |c: &Columns| {
             let extra = if c.wait > 0 { c.wait + 1 + 3 * (c.acquired + 1) } else { 0 };
-            1 + c.name + 1 + 7 + c.bar + 1 + c.used + 8 + 9 + extra + 2
+            1 + c.name + 2 + 7 + c.bar + 1 + c.used + 8 + 9 + extra + 2
         };
         if fixed(&c) + 14 > width {
             // A narrow terminal keeps the numbers and gives up the bar, then some of the name.
@@ -212,7 +212,7 @@ impl Columns {
         let mut cells = Cells::new()
             .space(1)
             .left("RESOURCE", self.name, dim)
-            .space(1)
+            .space(2)
             .left("KIND", 7, dim)
             .left("USED", self.bar + 1 + self.used, dim)
             .right("WAITING", 8, dim);
@@ -246,7 +246,7 @@ impl Columns {
         let mut cells = Cells::new()
             .raw(marker(selected), theme.accent())
             .left(&format::resource(resource, &picture.sites), self.name, name)
-            .space(1)
+            .space(2)
             .left(format::kind(resource.kind), 7, theme.dim())
             .raw(format::bar(usage.held, capacity, self.bar), bar)
             .space(1)

@@ -300,7 +300,7 @@ pub(crate) fn records() -> Vec<Message> {
 }
 
 /// The stack of an acquire in a task.
-pub(crate) fn frames(id: u32) -> Stack {
+fn frames(id: u32) -> Stack {
     let frame = |function: &str, site: Option<Site>| Frame {
         function: function.into(),
         site,

@@ -2,7 +2,7 @@
 
 mod fixture;
 
-use fixture::{attached, finding, frames, overview, process, records};
+use fixture::{attached, finding, overview, process, records};
 use holdup_core::snapshot::{Moment, ResourceId, Stack, StackId};
 use holdup_tui::app::{Event, Key, State};
 use holdup_tui::message::{Candidate, Message, Request};
@@ -453,7 +453,19 @@ fn unknown_things_are_shown_as_unknown() {
 }
 
 #[test]
-fn frames_are_folded_by_their_crates() {
-    let stack = frames(1);
-    assert!(stack.frames.as_deref().is_some_and(|f| f.len() > 8));
+fn no_snapshot_is_left_over() {
+    let folder = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/screens/snapshots");
+    for file in std::fs::read_dir(folder).expect("the snapshots") {
+        let name = file.expect("an entry").file_name().into_string().expect("a plain name");
+        let stem = name
+            .strip_prefix("screens__")
+            .and_then(|name| name.rsplit_once('_'))
+            .map(|(stem, _)| stem);
+        let stem = stem.unwrap_or_else(|| panic!("{name} is no snapshot of a screen"));
+        let used = [format!("\"{stem}\""), format!("\"{stem}_{{")];
+        assert!(
+            used.iter().any(|name| include_str!("main.rs").contains(name)),
+            "{name} is of no test"
+        );
+    }
 }
