@@ -23,8 +23,8 @@ pub(crate) use stuck::{Cause, Core, Stuck};
 pub struct Limits {
     /// What is proven must have been so in two snapshots at least this far apart.
     pub confirm: Duration,
-    /// Two waits that began within this time of each other may stand in the queue in either order: a wait is
-    /// written into the books a moment before or after it enters the queue.
+    /// A wait is in the queue this long after it began, if its last poll does not say so earlier. Two waits that
+    /// may have entered in either order are not taken to be behind each other.
     pub queue_slack: Duration,
 }
 

@@ -17,6 +17,7 @@
 //! - `task N`, `root N`, `thread N`: who does the lines below it.
 //! - `hold NAME` and `wait NAME`, in the order of time, 100 ms apart, with, as needed: `xN` (units), `owned`, `try`,
 //!   `moved N` (to that task), `once` (not yet there in the earlier snapshot), `soon` (1 ms after the line before),
+//!   `polled` (once more, 0.1 ms later),
 //!   `future N`, `poller N` (a number for the address), and `: PATH`. Without a path, all that an actor does is in
 //!   one `async` body, each line at a place of its own.
 //! - `PATH` is written outermost first, `run@10 > join!1 > save@12`; see [`frames`].
@@ -139,6 +140,7 @@ struct Record {
     call: Call,
     moved_to: Option<ActorId>,
     once: bool,
+    polled: bool,
     future: u64,
     poller: u64,
     since: Moment,
@@ -259,7 +261,7 @@ impl Reader {
             stack: record.stack,
             site: record.site,
             since: record.since,
-            last_poll: record.since,
+            last_poll: Moment(record.since.0 + if record.polled { STEP / 1000 } else { 0 }),
             call: record.call,
             owned: record.owned,
             future: record.future,
@@ -283,6 +285,7 @@ impl Reader {
             call: Call::Acquire,
             moved_to: None,
             once: false,
+            polled: false,
             future: 0x1000 * u64::from(self.lines),
             poller: 0x7000_0000,
             since: Moment(0),
@@ -296,6 +299,7 @@ impl Reader {
                 "owned" => record.owned = true,
                 "try" => record.call = Call::Try,
                 "once" => record.once = true,
+                "polled" => record.polled = true,
                 "soon" => step = STEP / 100,
                 "moved" => record.moved_to = Some(ActorId::Task(number()?)),
                 "future" => record.future = number()?,

@@ -35,12 +35,14 @@ struct SystemWait {
     semaphore: usize,
     units: u64,
     actor: usize,
+    /// It is in the queue only so many steps after it came.
+    delay: usize,
 }
 
 fn system() -> impl Strategy<Value = System> {
     let capacity = prop::collection::vec(1u64..4, 1..4);
     let hold = (any::<prop::sample::Index>(), 1u64..3, 0usize..5, prop::bool::weighted(0.15));
-    let wait = (any::<prop::sample::Index>(), 1u64..4, 0usize..5);
+    let wait = (any::<prop::sample::Index>(), 1u64..4, 0usize..5, 0usize..4);
     let impatient = prop::collection::hash_set(0usize..5, 0..3);
     (capacity, prop::collection::vec(hold, 0..7), prop::collection::vec(wait, 0..7), impatient)
         .prop_map(|(capacity, holds, waits, impatient)| {
@@ -51,10 +53,11 @@ fn system() -> impl Strategy<Value = System> {
                 Some(SystemHold { semaphore, units, actor, owned })
             });
             let holds = holds.collect();
-            let waits = waits.into_iter().map(|(semaphore, units, actor)| SystemWait {
+            let waits = waits.into_iter().map(|(semaphore, units, actor, delay)| SystemWait {
                 semaphore: semaphore.index(capacity.len()),
                 units,
                 actor,
+                delay,
             });
             let waits = waits.collect();
             System { capacity, holds, waits, impatient }
@@ -108,7 +111,8 @@ impl System {
             let in_front = |w: usize| {
                 let other = &self.waits[w];
                 let patient = !self.impatient.contains(&other.actor);
-                other.semaphore == wait.semaphore && !has(state.served, w) && patient
+                let before = w + other.delay < at;
+                before && other.semaphore == wait.semaphore && !has(state.served, w) && patient
             };
             let first = !(0..at).any(in_front);
             if !has(state.served, at) && first && wait.units <= self.free(wait.semaphore, state) {
@@ -143,7 +147,8 @@ impl System {
         let demand = |(at, wait): (usize, &SystemWait)| Demand {
             queue: wait.semaphore,
             units: wait.units,
-            since: at as u64,
+            since: at as u64 + 1,
+            entered: (at + wait.delay) as u64 + 1,
             patient: !self.impatient.contains(&wait.actor),
         };
         let demands: Vec<Demand> = self.waits.iter().enumerate().map(demand).collect();
@@ -159,7 +164,7 @@ impl System {
             }
         };
         let gates: Vec<Gate> = self.holds.iter().map(gate).collect();
-        reduce(free, &demands, &gates, 0).served
+        reduce(free, &demands, &gates).served
     }
 
     /// What is left of it where nobody else is there.
@@ -191,7 +196,7 @@ impl System {
             let _ =
                 writeln!(text, "task {actor}\nhold s{semaphore} x{units}{owned}: {}", path(*actor));
         }
-        for SystemWait { semaphore, units, actor } in &self.waits {
+        for SystemWait { semaphore, units, actor, delay: _ } in &self.waits {
             let _ = writeln!(text, "task {actor}\nwait s{semaphore} x{units}: {}", path(*actor));
         }
         Scenario::read(&text).expect("well-formed")
@@ -213,7 +218,8 @@ proptest! {
     /// From situations to findings: something is found exactly if something is stuck, and what takes part or waits
     /// behind it is stuck.
     #[test]
-    fn findings_are_about_what_is_stuck_and_all_of_it_is_explained(system in system()) {
+    fn findings_are_about_what_is_stuck_and_all_of_it_is_explained(mut system in system()) {
+        system.waits.iter_mut().for_each(|wait| wait.delay = 0);
         let possible = system.can_be_served();
         let scenario = system.scenario();
         let findings = scenario.diagnose();

@@ -11,8 +11,10 @@ use std::collections::BinaryHeap;
 pub(crate) struct Demand {
     pub(crate) queue: usize,
     pub(crate) units: u64,
-    /// When it came; the queue serves in this order.
+    /// It entered the queue not before this moment.
     pub(crate) since: u64,
+    /// And not after this one.
+    pub(crate) entered: u64,
     /// It stays in the queue until it is served. Another may leave, and so is not in anybody's way.
     pub(crate) patient: bool,
 }
@@ -34,28 +36,38 @@ pub(crate) struct Rest {
 }
 
 struct Queue {
-    /// Demands in the order of their coming.
+    /// Demands in the order of their coming, at the latest.
+    front: Vec<usize>,
+    /// Demands in the order of their coming, at the earliest.
     order: Vec<usize>,
-    /// Before this place, nobody is in the way.
+    /// Before this place of `front`, nobody is in the way.
     head: usize,
-    /// Before this place, all have been considered: nobody that came clearly earlier is left in front of them.
+    /// Before this place of `order`, all have been considered: nobody that came before them for certain is left.
     seen: usize,
     /// Considered and not served, the smallest first.
     open: BinaryHeap<Reverse<(u64, usize)>>,
 }
 
-/// Serves demands and opens gates until nothing changes. A demand has to let those go first that came more than
-/// `slack` before it.
-pub(crate) fn reduce(mut free: Vec<u64>, demands: &[Demand], gates: &[Gate], slack: u64) -> Rest {
+/// Serves demands and opens gates until nothing changes. A demand lets those go first that came before it for
+/// certain.
+pub(crate) fn reduce(mut free: Vec<u64>, demands: &[Demand], gates: &[Gate]) -> Rest {
     let mut queues: Vec<Queue> = free
         .iter()
-        .map(|_| Queue { order: Vec::new(), head: 0, seen: 0, open: BinaryHeap::new() })
+        .map(|_| Queue {
+            front: Vec::new(),
+            order: Vec::new(),
+            head: 0,
+            seen: 0,
+            open: BinaryHeap::new(),
+        })
         .collect();
     for (at, demand) in demands.iter().enumerate() {
         queues[demand.queue].order.push(at);
+        queues[demand.queue].front.push(at);
     }
     for queue in &mut queues {
         queue.order.sort_by_key(|at| demands[*at].since);
+        queue.front.sort_by_key(|at| demands[*at].entered);
     }
     let mut shut_by: Vec<usize> = gates.iter().map(|gate| gate.until.len()).collect();
     let mut opens: Vec<Vec<usize>> = vec![Vec::new(); demands.len()];
@@ -75,7 +87,7 @@ pub(crate) fn reduce(mut free: Vec<u64>, demands: &[Demand], gates: &[Gate], sla
                 stirred.push(*queue);
             }
         } else if let Some(queue) = stirred.pop() {
-            queues[queue].serve(free[queue], demands, slack, &mut served, |demand| {
+            queues[queue].serve(free[queue], demands, &mut served, |demand| {
                 for gate in &opens[demand] {
                     shut_by[*gate] -= 1;
                     if shut_by[*gate] == 0 {
@@ -94,16 +106,14 @@ impl Queue {
         &mut self,
         free: u64,
         demands: &[Demand],
-        slack: u64,
         served: &mut [bool],
         mut done: impl FnMut(usize),
     ) {
         loop {
-            while self.order.get(self.head).is_some_and(|at| served[*at] || !demands[*at].patient) {
+            while self.front.get(self.head).is_some_and(|at| served[*at] || !demands[*at].patient) {
                 self.head += 1;
             }
-            let first = self.order.get(self.head).map(|at| demands[*at].since);
-            let bound = first.map_or(u64::MAX, |since| since.saturating_add(slack));
+            let bound = self.front.get(self.head).map_or(u64::MAX, |at| demands[*at].entered);
             while let Some(at) = self.order.get(self.seen)
                 && demands[*at].since <= bound
             {

@@ -1,9 +1,9 @@
 //! The waits that can never be served, and why.
 
 use super::reduction::{Demand, Gate, reduce};
-use crate::diagnose::Context;
+use crate::diagnose::{Context, Limits};
 use crate::path::{Parting, Path, Relation};
-use crate::snapshot::{ActorId, Frame, Hold, ResourceId, StackId, Wait};
+use crate::snapshot::{ActorId, Call, Frame, Hold, ResourceId, StackId, Wait};
 use std::collections::HashMap;
 
 /// Pairs of a hold and a wait that are compared in one diagnosis. What is beyond is taken as able to move.
@@ -123,13 +123,13 @@ impl<'a> Candidates<'a> {
                 gives: actor.holds.iter().map(|(queue, hold)| (*queue, hold.units)).collect(),
             })
             .collect();
-        found.keep_unserved(&gates, slack(context));
+        found.keep_unserved(&gates, context.limits);
         found
     }
 
     /// Drops what can move.
-    fn keep_unserved(&mut self, gates: &[Gate], slack: u64) {
-        let rest = reduce(self.free.clone(), &self.demands(|_| true), gates, slack);
+    fn keep_unserved(&mut self, gates: &[Gate], limits: &Limits) {
+        let rest = reduce(self.free.clone(), &self.demands(limits, |_| true), gates);
         self.free = rest.free;
         let left = (0..self.waits.len()).filter(|at| !rest.served[*at]);
         let mut index = vec![usize::MAX; self.waits.len()];
@@ -149,11 +149,12 @@ impl<'a> Candidates<'a> {
         self.actors.retain(|actor| !actor.waits.is_empty());
     }
 
-    fn demands(&self, mut patient: impl FnMut(&Wait) -> bool) -> Vec<Demand> {
+    fn demands(&self, limits: &Limits, mut patient: impl FnMut(&Wait) -> bool) -> Vec<Demand> {
         let demand = |(wait, place): (&&Wait, &usize)| Demand {
             queue: *place,
             units: wait.units,
             since: wait.since.0,
+            entered: entered(wait, limits),
             patient: patient(wait),
         };
         self.waits.iter().zip(&self.places).map(demand).collect()
@@ -185,8 +186,8 @@ impl<'a> Candidates<'a> {
                 holds.push(hold);
             }
         }
-        let demands = self.demands(|wait| relations.is_patient(wait));
-        let rest = reduce(self.free.clone(), &demands, &gates, slack(context));
+        let demands = self.demands(context.limits, |wait| relations.is_patient(wait));
+        let rest = reduce(self.free.clone(), &demands, &gates);
 
         let mut index = vec![usize::MAX; self.waits.len()];
         let left: Vec<usize> = (0..self.waits.len()).filter(|at| !rest.served[*at]).collect();
@@ -196,7 +197,7 @@ impl<'a> Candidates<'a> {
         let mut first: Vec<Option<usize>> = vec![None; self.queues.len()];
         for at in left.iter().filter(|at| demands[**at].patient) {
             let first = &mut first[self.places[*at]];
-            if first.is_none_or(|first| self.waits[*at].since < self.waits[first].since) {
+            if first.is_none_or(|first| demands[*at].entered < demands[first].entered) {
                 *first = Some(*at);
             }
         }
@@ -222,8 +223,13 @@ impl<'a> Candidates<'a> {
     }
 }
 
-fn slack(context: &Context<'_>) -> u64 {
-    u64::try_from(context.limits.queue_slack.as_nanos()).unwrap_or(u64::MAX)
+/// The moment by which a wait was in the queue for certain.
+fn entered(wait: &Wait, limits: &Limits) -> u64 {
+    let slack = u64::try_from(limits.queue_slack.as_nanos()).unwrap_or(u64::MAX);
+    let latest = wait.since.0.saturating_add(slack);
+    // It enters within its first poll; a blocking call is in the books before.
+    let polled = wait.last_poll > wait.since && wait.call == Call::Acquire;
+    if polled { latest.min(wait.last_poll.0) } else { latest }
 }
 
 impl Stuck<'_> {

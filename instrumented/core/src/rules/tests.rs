@@ -530,6 +530,19 @@ fn a_queue_is_served_in_its_order() {
         find nothing
         ",
     );
+    // A poll tells that it was in the queue by then.
+    check(
+        "
+        semaphore heap 4
+        task 1
+          hold heap: mutate@3
+        task 2
+          wait heap x4 polled: collect@7
+        task 1
+          wait heap soon: mutate@9
+        find deadlock: task 1, task 2; heap
+        ",
+    );
     // Who came first is not certain.
     check(
         "
