@@ -18,7 +18,7 @@ impl Described for Semaphore {
         match said {
             Said::Name(name) => resource.set_name(short(name)),
             Said::MaxHold(limit) => {
-                resource.change_settings(|settings| settings.max_hold = Some(limit))
+                resource.change_settings(|settings| settings.max_hold = Some(limit));
             }
             Said::LongHeld => resource.change_settings(|settings| settings.long_held = true),
             Said::Grows => resource.change_settings(|settings| settings.grows = true),

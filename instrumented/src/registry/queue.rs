@@ -57,18 +57,22 @@ impl<T> Queue<T> {
             self.nodes[at as usize] = node;
             at
         };
-        if prev == NIL {
-            self.head = at
-        } else {
-            self.nodes[prev as usize].next = at
-        }
-        if next == NIL {
-            self.tail = at
-        } else {
-            self.nodes[next as usize].prev = at
-        }
+        self.link(prev, at);
+        self.link(at, next);
         self.len += 1;
         Some(Key(at))
+    }
+
+    /// Makes two records neighbours; [`NIL`] stands for the ends.
+    fn link(&mut self, prev: u32, next: u32) {
+        match self.nodes.get_mut(prev as usize) {
+            Some(node) => node.next = next,
+            None => self.head = next,
+        }
+        match self.nodes.get_mut(next as usize) {
+            Some(node) => node.prev = prev,
+            None => self.tail = prev,
+        }
     }
 
     pub(crate) fn remove(&mut self, key: Key) -> Option<T> {
@@ -77,16 +81,7 @@ impl<T> Queue<T> {
         let (prev, next) = (node.prev, node.next);
         node.next = self.free;
         self.free = key.0;
-        if prev == NIL {
-            self.head = next
-        } else {
-            self.nodes[prev as usize].next = next
-        }
-        if next == NIL {
-            self.tail = prev
-        } else {
-            self.nodes[next as usize].prev = prev
-        }
+        self.link(prev, next);
         self.len -= 1;
         Some(value)
     }

@@ -127,7 +127,14 @@ impl Resource {
         if !REGISTRY.waits.take() {
             return None;
         }
-        let key = self.ledger().wait(WaitId(next_id()), *request);
+        // Its first poll is over: by now it is in the queue for certain.
+        let now = now();
+        let mut ledger = self.ledger();
+        let key = ledger.wait(WaitId(next_id()), *request);
+        if let Some(key) = key {
+            ledger.polled(key, now, request.poller);
+        }
+        drop(ledger);
         monitor::wake();
         key
     }
