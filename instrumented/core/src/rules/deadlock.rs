@@ -126,6 +126,16 @@ impl<'c, 'a> Case<'c, 'a> {
                     words::actor(self.snapshot(), *actor)
                 )
             }
+            ([_, _], _)
+                if parties.len() == 2 && parties.iter().any(|party| party.hold.is_none()) =>
+            {
+                let (holder, front) = if parties[0].hold.is_none() { (1, 0) } else { (0, 1) };
+                let (holder, front) =
+                    (self.context.who(parties[holder].wait), self.context.who(parties[front].wait));
+                format!(
+                    "{holder} waits behind {front}, which waits for what only {holder} can release"
+                )
+            }
             ([a, b], _) => {
                 let names = match &names[..] {
                     [f, g] => format!("{f} and {g}"),
@@ -152,7 +162,9 @@ impl<'c, 'a> Case<'c, 'a> {
         if actors.len() > SHOWN {
             return count(actors.len() as u64, "task");
         }
-        words::actors(self.snapshot(), actors)
+        let mut actors = actors.to_vec();
+        actors.sort_unstable();
+        words::actors(self.snapshot(), &actors)
     }
 
     /// The marks of an actor that waits for itself: what it took, then where it waits.

@@ -502,6 +502,7 @@ fn a_queue_is_served_in_its_order() {
         task 1
           wait heap: mutate@9
         find deadlock: task 1, task 2; heap
+        says `app::mutate` waits behind `app::collect`, which waits for what only `app::mutate` can release
         says task 2 has been waiting here for 4 permits of `heap`
         ",
     );
