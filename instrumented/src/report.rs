@@ -57,12 +57,14 @@ fn write(finding: &Finding) {
     if std::env::var_os("HOLDUP_STDERR").is_some_and(|set| set == "off") {
         return;
     }
-    let mut stderr = std::io::stderr().lock();
-    let color =
-        stderr.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
-    let text = text::render(finding, &Files, &Style { width: None, color });
-    // Nobody may be reading any more; that is not the program's problem.
-    let _ = writeln!(stderr, "{}", text.trim_end());
+    let color = std::io::stderr().is_terminal()
+        && std::env::var_os("NO_COLOR").is_none_or(|set| set.is_empty());
+    let mut text = text::render(finding, &Files, &Style { width: None, color });
+    text.truncate(text.trim_end().len());
+    text.push('\n');
+    // In one piece, and made before stderr is locked: others write there, too. Nobody may be reading any more;
+    // that is not the program's problem.
+    let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
 /// Source files where the compiler saw them, or below a directory around the program.
