@@ -95,15 +95,35 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_'
 }
 
-/// Code without its `#[cfg(test)] mod … { … }`, which may name what it likes.
+/// Code without what is there for tests only, which may name what it likes.
 #[must_use]
 pub fn without_tests(code: &str) -> String {
     let mut out = code.to_owned();
-    while let Some(at) = out.find("#[cfg(test)]") {
-        let Some(body) = block(&out, at) else { break };
-        out.replace_range(at..body.end + 1, "");
+    while let Some(at) = out.find(FOR_TESTS) {
+        let end = end_of_item(&out, at);
+        out.replace_range(at..end, "");
     }
     out
+}
+
+/// The modules that are there for tests only and lie in files of their own.
+#[must_use]
+pub fn test_modules(code: &str) -> Vec<&str> {
+    let items = code.match_indices(FOR_TESTS).map(|(at, _)| &code[at..end_of_item(code, at)]);
+    items
+        .filter_map(|item| item.strip_suffix(';')?.split_once("mod ").map(|(_, name)| name))
+        .collect()
+}
+
+const FOR_TESTS: &str = "#[cfg(test)]";
+
+/// Behind its body, or behind its `;` if it has none.
+fn end_of_item(code: &str, at: usize) -> usize {
+    let semicolon = code[at..].find(';').map(|offset| at + offset);
+    match block(code, at) {
+        Some(body) if semicolon.is_none_or(|semicolon| body.start <= semicolon) => body.end + 1,
+        _ => semicolon.map_or(code.len(), |semicolon| semicolon + 1),
+    }
 }
 
 /// What stands between the next `{` and its `}`.
@@ -330,8 +350,10 @@ mod tests {
 
     #[test]
     fn tests_may_name_what_they_like() {
-        let code = "use a;\n#[cfg(test)]\nmod tests { use b; { } }\nuse c;";
-        assert_eq!(without_tests(code), "use a;\n\nuse c;");
+        let code =
+            "use a;\n#[cfg(test)]\nmod tests { use b; { } }\n#[cfg(test)]\nmod d;\nfn c() { }";
+        assert_eq!(without_tests(code), "use a;\n\n\nfn c() { }");
+        assert_eq!(test_modules(code), ["d"]);
     }
 
     #[test]

@@ -195,6 +195,9 @@ fn modules_use_only_what_lies_below_them() {
 }
 
 fn breaches(wall: &Wall, file: &Path) -> Vec<String> {
+    if is_for_tests(file) {
+        return Vec::new();
+    }
     let code = source::without_tests(&source::code(&read(file)));
     let shown = shown(file);
     let below_src = shown.split_once("src/").map_or("", |(_, below)| below);
@@ -202,6 +205,15 @@ fn breaches(wall: &Wall, file: &Path) -> Vec<String> {
     let refused =
         paths.iter().filter(|path| wall.against.iter().any(|refused| names(path, refused)));
     refused.map(|path| format!("{shown} names `{path}`: {}", wall.because)).collect()
+}
+
+/// The module that the file belongs to says that it is there for tests only.
+fn is_for_tests(file: &Path) -> bool {
+    let (Some(folder), Some(name)) = (file.parent(), file.file_stem()) else { return false };
+    let parents = [folder.join("lib.rs"), folder.join("mod.rs"), folder.with_extension("rs")];
+    parents.iter().filter(|parent| parent.is_file()).any(|parent| {
+        source::test_modules(&source::code(&read(parent))).iter().any(|module| *module == name)
+    })
 }
 
 fn shown(file: &Path) -> String {
