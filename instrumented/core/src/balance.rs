@@ -88,3 +88,68 @@ pub fn balance(
     }
     Ok(granted)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::{Imbalance, balance};
+    use crate::scenario::Scenario;
+
+    /// The books of a semaphore of `capacity` with so many units free and held, and waits that want these.
+    fn books(
+        capacity: u64,
+        available: u64,
+        held: u64,
+        wanted: &[u64],
+        closed: bool,
+    ) -> Result<u64, Imbalance> {
+        let scenario = Scenario::read(&format!("semaphore a {capacity}")).expect("well-formed");
+        let mut resource = scenario.current.resources[0].clone();
+        (resource.available, resource.usage.held, resource.closed) = (available, held, closed);
+        balance(&resource, held, wanted.iter().copied())
+    }
+
+    type Case = (u64, u64, u64, &'static [u64], Result<u64, Imbalance>);
+
+    #[test]
+    fn granted_units_belong_to_the_front_of_the_queue() {
+        let cases: &[Case] = &[
+            (0, 0, 0, &[], Ok(0)),
+            (3, 3, 0, &[], Ok(0)),
+            (3, 1, 2, &[], Ok(0)),
+            (3, 0, 3, &[1, 1], Ok(0)),
+            // Picked up by nobody yet: all of what the first wants, a part of it, all of one and a part of the next.
+            (3, 0, 2, &[1, 1], Ok(1)),
+            (3, 0, 1, &[3], Ok(2)),
+            (4, 0, 1, &[1, 3], Ok(3)),
+            // All who wait have what they want, and more is free.
+            (4, 2, 1, &[1], Ok(1)),
+            (3, 0, 2, &[], Err(Imbalance::Missing { units: 1 })),
+            (5, 0, 1, &[1, 1], Err(Imbalance::Missing { units: 2 })),
+            (3, 2, 2, &[], Err(Imbalance::Excess { units: 1 })),
+            (3, 1, 2, &[1], Err(Imbalance::Passed { available: 1 })),
+            (3, 2, 0, &[1, 2], Err(Imbalance::Passed { available: 2 })),
+            // Free units that are not enough for the first are its, in a moment; it is no reason to judge nothing.
+            (3, 1, 2, &[2], Ok(0)),
+        ];
+        for (capacity, available, held, wanted, expected) in cases {
+            let found = books(*capacity, *available, *held, wanted, false);
+            assert_eq!(
+                found, *expected,
+                "{capacity} = {available} + {held} + granted, wanted {wanted:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_closed_semaphore_passes_its_queue_over() {
+        assert_eq!(books(3, 1, 2, &[1], true), Ok(0));
+    }
+
+    #[test]
+    fn records_and_total_must_agree() {
+        let scenario = Scenario::read("semaphore a 3\n task 1\n hold a x2").expect("well-formed");
+        let resource = &scenario.current.resources[0];
+        assert_eq!(balance(resource, 2, []), Ok(0));
+        assert_eq!(balance(resource, 1, []), Err(Imbalance::Records { records: 1, total: 2 }));
+    }
+}

@@ -5,6 +5,8 @@
 //! forces: where a path has no names, books were on the move, or a permit may have gone elsewhere, it says
 //! nothing. All of it is linear in the snapshot, apart from sorting; nothing recurses.
 
+#[cfg(test)]
+mod anything;
 mod context;
 #[cfg(test)]
 mod oracle;

@@ -102,6 +102,11 @@ impl<'a> Path<'a> {
         !self.0.is_empty() && self.0.iter().all(patient)
     }
 
+    /// A timeout, near or far, ends the acquire.
+    pub(crate) fn has_timeout(&self) -> bool {
+        self.0.iter().any(|step| step.role == Role::Timeout)
+    }
+
     /// Where the acquire is a branch of a combinator itself, with no `async` body between: the outermost frame of
     /// that combinator. The guard is the branch's output.
     fn direct_branch(&self) -> Option<usize> {

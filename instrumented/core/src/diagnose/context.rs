@@ -57,8 +57,16 @@ impl<'a> Context<'a> {
 
     /// The function that waits, `` `store::save` ``, if its name is known.
     pub(crate) fn function(&self, wait: &Wait) -> Option<String> {
-        let frames = self.now.stack(wait.stack)?.frames.as_deref()?;
-        Path::new(frames).function().map(|function| format!("`{function}`"))
+        self.path(wait)?.function().map(|function| format!("`{function}`"))
+    }
+
+    fn path(&self, wait: &Wait) -> Option<Path<'a>> {
+        Some(Path::new(self.now.stack(wait.stack)?.frames.as_deref()?))
+    }
+
+    /// Whether a timeout ends the wait at some time.
+    pub(crate) fn has_timeout(&self, wait: &Wait) -> bool {
+        self.path(wait).is_some_and(|path| path.has_timeout())
     }
 
     /// Who waits: the function, or the actor where its name is not known.

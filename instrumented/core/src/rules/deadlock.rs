@@ -18,6 +18,7 @@ fn find(context: &Context<'_>) -> Vec<Finding> {
     cores
         .map(|core| Case::new(context, stuck, core))
         .filter(Case::confirmed)
+        .filter(|case| !case.is_protocol())
         .filter_map(|case| case.finding())
         .collect()
 }
@@ -65,6 +66,16 @@ impl<'c, 'a> Case<'c, 'a> {
             && self.resources.iter().all(capacity)
     }
 
+    /// Several actors that give up after a while and try again get on, if slowly. One that waits for itself never
+    /// gets what it waits for, timeout or not.
+    fn is_protocol(&self) -> bool {
+        self.actors.len() > 1 && self.has_timeout()
+    }
+
+    fn has_timeout(&self) -> bool {
+        self.waits.iter().any(|w| self.context.has_timeout(w))
+    }
+
     fn snapshot(&self) -> &'a Snapshot {
         self.context.now
     }
@@ -91,6 +102,9 @@ impl<'c, 'a> Case<'c, 'a> {
         let more = self.actors.iter().filter(|actor| !shown.contains(actor)).count();
         if !parties.is_empty() && more > 0 {
             notes.push(format!("{} more in the same knot", count(more as u64, "task")));
+        }
+        if self.has_timeout() {
+            notes.push("a timeout further out ends this wait, and not its cause".to_owned());
         }
         let behind: Vec<&Wait> =
             self.core.behind.iter().map(|at| self.stuck.waits[*at].wait).collect();
@@ -172,7 +186,7 @@ impl<'c, 'a> Case<'c, 'a> {
         let mut marks = Vec::new();
         for site in unique(self.holds.iter().map(|h| h.site)).into_iter().take(SHOWN) {
             let here: Vec<&Hold> = self.holds.iter().copied().filter(|h| h.site == site).collect();
-            let units = here.iter().map(|h| h.units).sum();
+            let units = total(&here);
             marks.extend(self.took(here[0], units, resource, ""));
         }
         for wait in self.waits.iter().take(SHOWN) {
@@ -199,7 +213,7 @@ impl<'c, 'a> Case<'c, 'a> {
             }
             _ => site.to_string(),
         };
-        let units = self.holds.iter().map(|h| h.units).sum::<u64>() + wait.units;
+        let units = total(&self.holds).saturating_add(wait.units);
         let at_once = if units <= resource.capacity() {
             format!("take all at once with `acquire_many({units})`, ")
         } else {
@@ -378,6 +392,10 @@ impl<'c, 'a> Case<'c, 'a> {
         parties.rotate_right(last);
         parties
     }
+}
+
+fn total(holds: &[&Hold]) -> u64 {
+    holds.iter().fold(0, |sum, h| sum.saturating_add(h.units))
 }
 
 /// Each once, in the order of the first.

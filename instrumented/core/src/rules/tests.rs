@@ -280,6 +280,36 @@ fn a_wait_that_can_be_given_up_ends() {
 }
 
 #[test]
+fn a_timeout_around_all_of_it() {
+    check(
+        "
+        semaphore a 1
+        task 1
+          hold a: run@5 > timeout > handle@7
+          wait a: run@5 > timeout > handle@9
+        find deadlock: task 1; a
+        says a timeout further out ends this wait, and not its cause
+        ",
+    );
+    // Two that give up and try again.
+    check(
+        "
+        semaphore a 1
+        semaphore b 1
+        task 1
+          hold a: run@5 > timeout > left@7
+        task 2
+          hold b: run@5 > timeout > right@7
+        task 1
+          wait b: run@5 > timeout > left@9
+        task 2
+          wait a: run@5 > timeout > right@9
+        find nothing
+        ",
+    );
+}
+
+#[test]
 fn a_future_that_was_put_aside_may_be_elsewhere_now() {
     check(
         "
