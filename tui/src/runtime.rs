@@ -10,7 +10,7 @@ use holdup_proto::client::{Client, Target};
 use ratatui::Terminal;
 use ratatui::backend::Backend;
 use std::ffi::OsString;
-use std::io;
+use std::io::{self, Write};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, sync_channel};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -115,11 +115,16 @@ pub fn app(start: Start) -> io::Result<u8> {
     let (quit, quitting) = oneshot::channel();
 
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-    let program = if start.command.is_empty() {
-        None
-    } else {
+    let (signals, program) = {
         let _inside = runtime.enter();
-        Some(Program::start(&start.command, Output::Capture)?)
+        // Before there is anything that a signal would leave behind.
+        let signals = [signal(SignalKind::terminate())?, signal(SignalKind::hangup())?];
+        let program = if start.command.is_empty() {
+            None
+        } else {
+            Some(Program::start(&start.command, Output::Capture)?)
+        };
+        (signals, program)
     };
     let size = crossterm::terminal::size().unwrap_or((80, 24));
     let mut state = match &program {
@@ -136,9 +141,9 @@ pub fn app(start: Start) -> io::Result<u8> {
     inbox.put(Event::Tick);
     let sink = inbox.clone();
     let attach = requests.clone();
-    let outside = thread::Builder::new().name("holdup-source".into()).spawn(move || {
+    let thread = thread::Builder::new().name("holdup-source".into()).spawn(move || {
         runtime.block_on(async move {
-            let signals = tokio::spawn(hang_up(sink.clone()));
+            let signals = tokio::spawn(hang_up(signals, sink.clone()));
             let (code, ()) = tokio::join!(
                 supervise(program, start.limit, sink.clone(), attach, quitting),
                 source::serve(asked, sink)
@@ -147,52 +152,77 @@ pub fn app(start: Start) -> io::Result<u8> {
             code
         })
     })?;
+    let mut outside = Outside(Some(Running { events, requests, quit, thread }));
+    show(&mut state, &inbox, &outside)?;
+    let code = outside.end();
 
-    let drawn = (|| {
-        let (guard, mut terminal) = Guard::take()?;
-        let keys = inbox.clone();
-        thread::Builder::new().name("holdup-keys".into()).spawn(move || {
-            loop {
-                let event = match terminal::next_event() {
-                    Ok(Some(event)) => event,
-                    Ok(None) => continue,
-                    Err(_) => Event::Hangup,
-                };
-                let over = event == Event::Hangup;
-                if !keys.put(event) || over {
-                    return;
-                }
-            }
-        })?;
-        let epoch = inbox.epoch;
-        let result = run(
-            &mut terminal,
-            &mut state,
-            &events,
-            || epoch.elapsed(),
-            |request| {
-                // A full queue means that the source is stuck in the file system; the state asks again.
-                let _ = requests.try_send(request);
-            },
-        );
-        drop(guard);
-        result
-    })();
-
-    // The source ends when nobody can ask it any more; the receiver goes first, so that it does not wait for us.
-    drop((events, inbox, requests));
-    let _ = quit.send(());
-    let code = outside.join().unwrap_or(None);
-    drawn?;
     if let (Some(code @ 1..), Some(program)) = (code, &state.program) {
         let how = program.ended.as_deref().unwrap_or("stopped");
-        eprintln!("holdup: `{}` has ended: {how}", program.command);
+        let mut words = format!("holdup: `{}` has ended: {how}\n", program.command);
         for line in program.lines.iter().skip(program.lines.len().saturating_sub(LAST_LINES)) {
-            eprintln!("  {line}");
+            words.push_str(&format!("  {line}\n"));
         }
+        // Nobody may be there to read it.
+        let _ = io::stderr().lock().write_all(words.as_bytes());
         return Ok(code);
     }
     Ok(code.unwrap_or(0))
+}
+
+/// Takes the terminal, runs the app on it, gives it back.
+fn show(state: &mut State, inbox: &Inbox, outside: &Outside) -> io::Result<()> {
+    let Some(running) = &outside.0 else { return Ok(()) };
+    let (guard, mut terminal) = Guard::take()?;
+    let keys = inbox.clone();
+    thread::Builder::new().name("holdup-keys".into()).spawn(move || {
+        loop {
+            let event = match terminal::next_event() {
+                Ok(Some(event)) => event,
+                Ok(None) => continue,
+                Err(_) => Event::Hangup,
+            };
+            let over = event == Event::Hangup;
+            if !keys.put(event) || over {
+                return;
+            }
+        }
+    })?;
+    let now = || inbox.epoch.elapsed();
+    let result = run(&mut terminal, state, &running.events, now, |request| {
+        // A full queue means that the source is stuck in the file system; the state asks again.
+        let _ = running.requests.try_send(request);
+    });
+    drop(guard);
+    result
+}
+
+/// The thread that speaks with the outside, and all that keeps it going.
+struct Running {
+    events: Receiver<Stamped>,
+    requests: mpsc::Sender<Request>,
+    quit: oneshot::Sender<()>,
+    thread: thread::JoinHandle<Option<u8>>,
+}
+
+/// Ends with the app, however that ends: a program that we started is not left behind. (The terminal library
+/// panics when it cannot report that the terminal is gone.)
+struct Outside(Option<Running>);
+
+impl Outside {
+    /// The code that the program ended with by itself.
+    fn end(&mut self) -> Option<u8> {
+        let Running { events, requests, quit, thread } = self.0.take()?;
+        // The receiver goes first, so that nobody waits for room in it.
+        drop((events, requests));
+        let _ = quit.send(());
+        thread.join().unwrap_or(None)
+    }
+}
+
+impl Drop for Outside {
+    fn drop(&mut self) {
+        self.end();
+    }
 }
 
 fn only_process(started: bool) -> Option<Target> {
@@ -214,12 +244,7 @@ fn address(target: &Target) -> String {
 }
 
 /// Tells the app when it shall end.
-async fn hang_up(inbox: Inbox) {
-    let (Ok(mut terminate), Ok(mut hangup)) =
-        (signal(SignalKind::terminate()), signal(SignalKind::hangup()))
-    else {
-        return;
-    };
+async fn hang_up([mut terminate, mut hangup]: [tokio::signal::unix::Signal; 2], inbox: Inbox) {
     tokio::select! {
         _ = terminate.recv() => {}
         _ = hangup.recv() => {}

@@ -56,10 +56,13 @@ enum Ending {
 
 async fn watch(options: &Run) -> Result<u8, String> {
     let name = program::words(&options.command);
+    // Before there is anything that an interrupt would leave behind.
+    let mut signals =
+        Signals::listen().map_err(|error| format!("cannot listen to signals: {error}"))?;
     let mut program = Program::start(&options.command, Output::Inherit)
         .map_err(|error| format!("cannot start `{name}`: {error}"))?;
     let mut report = Report::new(options.colour);
-    let ending = attend(&mut program, options, &mut report).await?;
+    let ending = attend(&mut program, &mut signals, options, &mut report).await;
     let code = match ending {
         Ending::Itself(status) => {
             let status = status.map_err(|error| format!("`{name}`: {error}"))?;
@@ -80,15 +83,28 @@ async fn watch(options: &Run) -> Result<u8, String> {
     Ok(code)
 }
 
+/// The signals that are passed on.
+struct Signals {
+    interrupt: tokio::signal::unix::Signal,
+    terminate: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    fn listen() -> io::Result<Signals> {
+        Ok(Signals {
+            interrupt: signal(SignalKind::interrupt())?,
+            terminate: signal(SignalKind::terminate())?,
+        })
+    }
+}
+
 /// Watches until the program ends or shall end. Interrupts are passed on; the second one is a kill.
 async fn attend(
     program: &mut Program,
+    signals: &mut Signals,
     options: &Run,
     report: &mut Report,
-) -> Result<Ending, String> {
-    let listen = |kind| signal(kind).map_err(|error| format!("cannot listen to signals: {error}"));
-    let mut interrupt = listen(SignalKind::interrupt())?;
-    let mut terminate = listen(SignalKind::terminate())?;
+) -> Ending {
     let mut interrupted = false;
 
     let begun = Instant::now();
@@ -104,10 +120,10 @@ async fn attend(
                 if interrupted {
                     program.sweep();
                 }
-                return Ok(Ending::Itself(status));
+                return Ending::Itself(status);
             }
-            () = &mut over => return Ok(Ending::Limit),
-            _ = interrupt.recv() => {
+            () = &mut over => return Ending::Limit,
+            _ = signals.interrupt.recv() => {
                 if interrupted {
                     program.signal(Signal::KILL);
                 } else if !program.shares_terminal() {
@@ -115,7 +131,7 @@ async fn attend(
                 }
                 interrupted = true;
             }
-            _ = terminate.recv() => {
+            _ = signals.terminate.recv() => {
                 program.signal(if interrupted { Signal::KILL } else { Signal::TERM });
                 interrupted = true;
             }
@@ -125,7 +141,7 @@ async fn attend(
                     if !new.is_empty() && let Some((client, _)) = &session {
                         report.tell(client, &picture, &new).await;
                         if options.exit_on_finding {
-                            return Ok(Ending::Finding);
+                            return Ending::Finding;
                         }
                     }
                 }
