@@ -102,9 +102,17 @@ impl<'a> Path<'a> {
         !self.0.is_empty() && self.0.iter().all(patient)
     }
 
-    /// A timeout, near or far, ends the acquire.
-    pub(crate) fn has_timeout(&self) -> bool {
-        self.0.iter().any(|step| step.role == Role::Timeout)
+    /// A timeout or a `select!` of the user's, near or far, may end the acquire. What a library selects in, between
+    /// its client and the end of the program for example, is no part of how the program gets its permits.
+    pub(crate) fn has_way_out(&self) -> bool {
+        let outer = |at: usize| {
+            self.0[..at].iter().rev().find(|step| !step.role.is_combinator()).map(|step| step.role)
+        };
+        self.0.iter().enumerate().any(|(at, step)| match step.role {
+            Role::Timeout => true,
+            Role::Static | Role::Many => !step.traits.join && outer(at) != Some(Role::Sequence),
+            _ => false,
+        })
     }
 
     /// Where the acquire is a branch of a combinator itself, with no `async` body between: the outermost frame of

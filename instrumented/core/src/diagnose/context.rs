@@ -64,9 +64,9 @@ impl<'a> Context<'a> {
         Some(Path::new(self.now.stack(wait.stack)?.frames.as_deref()?))
     }
 
-    /// Whether a timeout ends the wait at some time.
-    pub(crate) fn has_timeout(&self, wait: &Wait) -> bool {
-        self.path(wait).is_some_and(|path| path.has_timeout())
+    /// Whether a timeout or a `select!`, however far out, may end the wait.
+    pub(crate) fn has_way_out(&self, wait: &Wait) -> bool {
+        self.path(wait).is_some_and(|path| path.has_way_out())
     }
 
     /// Who waits: the function, or the actor where its name is not known.

@@ -4,7 +4,7 @@ use super::reduction::{Demand, Gate, reduce};
 use super::{Context, Limits};
 use crate::finding::Finding;
 use crate::scenario::Scenario;
-use crate::snapshot::{HoldId, WaitId};
+use crate::snapshot::{ActorId, HoldId, WaitId};
 use proptest::prelude::*;
 use std::collections::HashSet;
 use std::fmt::Write;
@@ -215,15 +215,14 @@ proptest! {
         prop_assert_eq!(system.reduced(), system.can_be_served());
     }
 
-    /// From situations to findings: something is found exactly if something is stuck, and what takes part or waits
-    /// behind it is stuck.
+    /// From situations to findings: each is about what is stuck, by itself and only once, and nothing is stuck that
+    /// is not explained by what is found.
     #[test]
     fn findings_are_about_what_is_stuck_and_all_of_it_is_explained(mut system in system()) {
         system.waits.iter_mut().for_each(|wait| wait.delay = 0);
         let possible = system.can_be_served();
         let scenario = system.scenario();
         let findings = scenario.diagnose();
-        prop_assert_eq!(findings.is_empty(), possible.iter().all(|served| *served), "{:?}", findings);
         let mut told = HashSet::new();
         for finding in &findings {
             for wait in &finding.waits {
@@ -243,6 +242,13 @@ proptest! {
         let limits = Limits::default();
         let context = Context::new(&scenario.current, None, &limits);
         let stuck = context.stuck();
+        // Several that may give up may be at it on purpose.
+        let told_of = stuck.cores.iter().filter(|core| {
+            let actors: HashSet<ActorId> = core.waits.iter().map(|at| stuck.waits[*at].wait.actor).collect();
+            let impatient = system.impatient.iter().any(|n| actors.contains(&ActorId::Task(*n as u64)));
+            core.holds.is_empty() || actors.len() == 1 || !impatient
+        });
+        prop_assert_eq!(findings.len(), told_of.count(), "{:?}", findings);
         let explained: HashSet<u64> = stuck
             .cores
             .iter()

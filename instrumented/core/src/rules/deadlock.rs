@@ -69,11 +69,11 @@ impl<'c, 'a> Case<'c, 'a> {
     /// Several actors that give up after a while and try again get on, if slowly. One that waits for itself never
     /// gets what it waits for, timeout or not.
     fn is_protocol(&self) -> bool {
-        self.actors.len() > 1 && self.has_timeout()
+        self.actors.len() > 1 && self.has_way_out()
     }
 
-    fn has_timeout(&self) -> bool {
-        self.waits.iter().any(|w| self.context.has_timeout(w))
+    fn has_way_out(&self) -> bool {
+        self.waits.iter().any(|w| self.context.has_way_out(w))
     }
 
     fn snapshot(&self) -> &'a Snapshot {
@@ -103,8 +103,11 @@ impl<'c, 'a> Case<'c, 'a> {
         if !parties.is_empty() && more > 0 {
             notes.push(format!("{} more in the same knot", count(more as u64, "task")));
         }
-        if self.has_timeout() {
-            notes.push("a timeout further out ends this wait, and not its cause".to_owned());
+        if self.has_way_out() {
+            notes.push(
+                "a timeout or a `select!` further out may end this wait, and not its cause"
+                    .to_owned(),
+            );
         }
         let behind: Vec<&Wait> =
             self.core.behind.iter().map(|at| self.stuck.waits[*at].wait).collect();

@@ -288,25 +288,47 @@ fn a_timeout_around_all_of_it() {
           hold a: run@5 > timeout > handle@7
           wait a: run@5 > timeout > handle@9
         find deadlock: task 1; a
-        says a timeout further out ends this wait, and not its cause
+        says a timeout or a `select!` further out may end this wait, and not its cause
         ",
     );
-    // Two that give up and try again.
-    check(
+    // Two that give up and try again, and two that a library would end.
+    for (way_out, found) in [
+        ("timeout", "nothing"),
+        ("select!1", "nothing"),
+        ("join!1", "deadlock: task 1, task 2; a, b"),
+    ] {
+        check(&format!(
+            "
+            semaphore a 1
+            semaphore b 1
+            task 1
+              hold a: run@5 > {way_out} > left@7
+            task 2
+              hold b: run@5 > {way_out} > right@7
+            task 1
+              wait b: run@5 > {way_out} > left@9
+            task 2
+              wait a: run@5 > {way_out} > right@9
+            find {found}
+            "
+        ));
+    }
+    let library = "\"axum::serve::handle::{{closure}}\"@5 > select!1";
+    check(&format!(
         "
         semaphore a 1
         semaphore b 1
         task 1
-          hold a: run@5 > timeout > left@7
+          hold a: {library} > left@7
         task 2
-          hold b: run@5 > timeout > right@7
+          hold b: {library} > right@7
         task 1
-          wait b: run@5 > timeout > left@9
+          wait b: {library} > left@9
         task 2
-          wait a: run@5 > timeout > right@9
-        find nothing
-        ",
-    );
+          wait a: {library} > right@9
+        find deadlock: task 1, task 2; a, b
+        "
+    ));
 }
 
 #[test]
