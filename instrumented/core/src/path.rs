@@ -52,6 +52,13 @@ pub fn relation(hold: &Acquired<'_>, wait: &Acquired<'_>, optimised: bool) -> Re
     parting.relation((hold.future, hold.poller), (wait.future, wait.poller))
 }
 
+/// Whether a frame is the runtime's poll of a task or a root future: nothing further out is part of the path, so
+/// nothing further out needs a name.
+#[must_use]
+pub fn is_outside(frame: &Frame) -> bool {
+    role::is_runtime(&path_of(frame))
+}
+
 /// One logical frame with what it does.
 #[derive(Debug)]
 struct Step<'a> {

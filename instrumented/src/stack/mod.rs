@@ -105,12 +105,12 @@ pub(crate) fn known(ids: impl IntoIterator<Item = StackId>) -> Vec<Stack> {
     collect(ids, symbols::known)
 }
 
-/// These stacks, by id, with the names that debug information gives.
+/// These stacks, by id, with names as far as a diagnosis needs them.
 ///
 /// Reads debug information: the first call may take half a second and some 50 MB, so never call it on an
 /// application's thread.
 pub(crate) fn named(ids: impl IntoIterator<Item = StackId>) -> Vec<Stack> {
-    collect(ids, |addresses| Some(symbols::resolve(addresses, Effort::DebugInfo)))
+    collect(ids, |addresses| Some(symbols::resolve(addresses, Effort::Path)))
 }
 
 /// These stacks, by id, with all names that can be found. As slow as [`named`], and slower once more.

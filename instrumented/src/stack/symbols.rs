@@ -7,6 +7,7 @@ mod reader;
 #[path = "system.rs"]
 mod reader;
 
+use holdup_core::path::is_outside;
 use holdup_core::snapshot::Frame;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,8 +24,6 @@ pub(crate) fn known(addresses: &[u64]) -> Option<Frames> {
     let cache = cache.as_ref()?;
     // The innermost frame, which is holdup's own, always has a name once it has been looked for.
     cache.get(addresses.first()?)?;
-    let nameless =
-        |address: u64| Frame { function: Arc::from(""), site: None, address, inlined: false };
     let mut frames = Vec::with_capacity(addresses.len());
     for address in addresses {
         match cache.get(address) {
@@ -38,20 +37,30 @@ pub(crate) fn known(addresses: &[u64]) -> Option<Frames> {
 /// How far to go for a name.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Effort {
-    /// Debug information only. Functions without it (assembly, C libraries) have no name.
-    DebugInfo,
-    /// The symbol table too, which is worth it for somebody who reads the whole stack.
+    /// What a diagnosis looks at: the path from the acquire to the runtime's poll, by debug information.
+    Path,
+    /// All of the stack, and the symbol table too: functions without debug information (assembly, C libraries)
+    /// have a name there. Worth it for somebody who reads.
     Everything,
 }
 
 /// The named frames of a stack, innermost first.
 pub(crate) fn resolve(addresses: &[u64], effort: Effort) -> Frames {
-    let parts: Vec<Frames> = addresses.iter().map(|address| frames_at(*address, effort)).collect();
-    join(parts.iter())
+    let mut frames: Vec<Frame> = Vec::with_capacity(addresses.len());
+    let mut addresses = addresses.iter();
+    for address in addresses.by_ref() {
+        let part = frames_at(*address, effort);
+        frames.extend(part.iter().cloned());
+        if effort == Effort::Path && part.iter().any(is_outside) {
+            break;
+        }
+    }
+    frames.extend(addresses.map(|address| nameless(*address)));
+    frames.into()
 }
 
-fn join<'a>(parts: impl Iterator<Item = &'a Frames>) -> Frames {
-    parts.flat_map(|part| part.iter().cloned()).collect()
+fn nameless(address: u64) -> Frame {
+    Frame { function: Arc::from(""), site: None, address, inlined: false }
 }
 
 fn frames_at(address: u64, effort: Effort) -> Frames {
@@ -67,12 +76,11 @@ fn frames_at(address: u64, effort: Effort) -> Frames {
     match frames.last_mut() {
         Some(outermost) => outermost.inlined = false,
         None => {
-            let nameless = Frame { function: Arc::from(""), site: None, address, inlined: false };
             if effort != Effort::Everything {
                 // Whoever goes further may find a name.
-                return Arc::new([nameless]);
+                return Arc::new([nameless(address)]);
             }
-            frames.push(nameless);
+            frames.push(nameless(address));
         }
     }
     let mut cache = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
