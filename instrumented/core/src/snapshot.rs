@@ -215,7 +215,7 @@ pub struct Resource {
     pub created_at: Moment,
     /// In which scope.
     pub scope: ScopeId,
-    /// It lives in a `static`: a borrowed permit can be moved anywhere.
+    /// A borrowed permit can be anywhere: it lives in a `static`, or one was seen with another actor.
     pub is_static: bool,
     /// Units it was created with.
     pub initial: u64,
