@@ -11,6 +11,9 @@ use unicode_width::{UnicodeWidthChar, UnicodeWidthStr};
 /// What to say of a program that was started and does not serve.
 pub const NOT_SERVING: &str = "no holdup service came up within 5 s; is the program built with holdup in debug, or with always-on?";
 
+/// A capacity from which on there is no limit to speak of: the most readers that tokio's `RwLock` takes.
+pub const UNLIMITED: u64 = (u32::MAX >> 3) as u64;
+
 /// A time span in at most eight cells: `80 µs`, `31 ms`, `2.03 s`, `71 s`, `14 min`, `3 h`, `5 d`.
 ///
 /// Cut, not rounded: nothing is called older than it is.

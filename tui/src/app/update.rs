@@ -489,7 +489,7 @@ fn arrange(state: &mut State) {
         Sort::Trouble => {
             let troubled: HashSet<ResourceId> =
                 picture.findings.iter().flat_map(|f| f.resources.iter().copied()).collect();
-            rows.sort_by_key(|r| {
+            rows.sort_by_cached_key(|r| {
                 let none = r.usage.oldest_hold.is_none();
                 (
                     !troubled.contains(&r.id),

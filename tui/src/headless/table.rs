@@ -129,7 +129,8 @@ pub(super) fn resources(snapshot: &Snapshot, picture: &Picture) -> String {
 fn resource_row(snapshot: &Snapshot, resource: &Resource) -> Vec<String> {
     let usage = &resource.usage;
     let capacity = resource.capacity();
-    let capacity = if capacity >= 1 << 60 { "∞".into() } else { format::thousands(capacity) };
+    let capacity =
+        if capacity >= format::UNLIMITED { "∞".into() } else { format::thousands(capacity) };
     let granted = if resource.settled { resource.granted() } else { 0 };
     let granted = if granted > 0 { format!(" (+{granted} granted)") } else { String::new() };
     vec![
@@ -216,4 +217,145 @@ fn site(snapshot: &Snapshot, id: SiteId) -> String {
 fn function(snapshot: &Snapshot, id: StackId) -> String {
     let frames = snapshot.stack(id).and_then(|s| s.frames.as_deref());
     frames.and_then(format::own_frame).map_or("–".into(), |f| format::function_short(&f.function))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use holdup_core::snapshot::{
+        Call, Frame, Hold, HoldId, Kind, Moment, Process, ResourceId, Stack, Usage, Wait, WaitId,
+    };
+    use holdup_core::text::NoSources;
+    use holdup_core::{Code, Finding, FindingId, Mark, Verdict};
+    use std::sync::Arc;
+
+    fn picture() -> Picture {
+        let now = Moment(71_000_000_000);
+        let site = |line| Site { file: "src/store.rs".into(), line, column: 22 };
+        let resource = |id: u64, name: Option<&str>, capacity, held, waiting| Resource {
+            id: ResourceId(id),
+            kind: Kind::Semaphore,
+            name: name.map(Arc::from),
+            created: SiteId(0),
+            created_at: Moment(0),
+            scope: Default::default(),
+            is_static: false,
+            initial: capacity,
+            added: 0,
+            forgotten: 0,
+            available: capacity - held,
+            closed: false,
+            settled: true,
+            usage: Usage {
+                held,
+                holders: held,
+                waiting,
+                oldest_hold: (held > 0).then_some(Moment(1)),
+                oldest_wait: (waiting > 0).then_some(Moment(1)),
+            },
+            counters: Default::default(),
+            settings: Default::default(),
+        };
+        let hold = Hold {
+            id: HoldId(1),
+            resource: ResourceId(2),
+            units: 1,
+            actor: ActorId::Task(17),
+            moved_to: None,
+            scope: Default::default(),
+            stack: StackId(1),
+            site: SiteId(1),
+            since: Moment(1_000_000_000),
+            call: Call::Acquire,
+            owned: false,
+            future: 0,
+            poller: 0,
+        };
+        let wait = Wait {
+            id: WaitId(2),
+            resource: ResourceId(2),
+            units: 1,
+            actor: ActorId::Thread(3),
+            scope: Default::default(),
+            stack: StackId::NONE,
+            site: SiteId(2),
+            since: Moment(70_999_920_000),
+            last_poll: Moment(70_999_920_000),
+            call: Call::Blocking,
+            owned: false,
+            future: 0,
+            poller: 0,
+        };
+        let frame = |function: &str| Frame {
+            function: function.into(),
+            site: None,
+            address: 1,
+            inlined: false,
+        };
+        let frames = [frame("holdup::stack::capture"), frame("app::store::save::{{closure}}")];
+        let snapshot = Snapshot {
+            taken: now,
+            process: Process {
+                pid: 4711,
+                name: "evil\x1b[2J".into(),
+                stacks: "full".into(),
+                ..Process::default()
+            },
+            resources: vec![
+                resource(1, None, 1 << 61, 0, 0),
+                resource(2, Some("db_writes"), 1, 1, 1_234),
+                resource(3, Some("設定"), 9, 6, 0),
+            ],
+            holds: vec![hold],
+            waits: vec![wait],
+            sites: vec![site(14), site(42), site(47)],
+            stacks: vec![Stack {
+                id: StackId(1),
+                addresses: Arc::from([1]),
+                frames: Some(Arc::from(frames)),
+            }],
+            ..Snapshot::default()
+        };
+        let finding = Finding {
+            id: FindingId(1),
+            code: Code::Deadlock,
+            verdict: Verdict::Proven,
+            title: "`save` waits for a permit that only it can release".into(),
+            marks: vec![Mark {
+                site: site(47),
+                label: "and waits here".into(),
+                primary: true,
+                stack: StackId(1),
+            }],
+            notes: Vec::new(),
+            help: None,
+            since: Moment(1),
+            resources: vec![ResourceId(2)],
+            actors: Vec::new(),
+            holds: vec![HoldId(1)],
+            waits: vec![WaitId(2)],
+        };
+        Picture {
+            revision: 1,
+            snapshot,
+            resources_left_out: 7,
+            findings_revision: 1,
+            findings: vec![finding],
+            findings_left_out: 0,
+        }
+    }
+
+    #[test]
+    fn a_snapshot_as_text() {
+        let picture = picture();
+        insta::assert_snapshot!(snapshot(&picture.snapshot, &picture, 10, &NoSources, None));
+    }
+
+    #[test]
+    fn an_empty_snapshot_as_text() {
+        let picture = Picture { snapshot: Snapshot::default(), findings: Vec::new(), ..picture() };
+        let text = snapshot(&picture.snapshot, &picture, 10, &NoSources, None);
+        assert!(text.contains("nothing to report"), "{text}");
+        assert!(text.contains("no semaphore with holdup yet"), "{text}");
+    }
 }

@@ -13,8 +13,6 @@ use std::time::Duration;
 
 /// From this width on a finding is one line.
 const WIDE: usize = 110;
-/// More than that is no limit to speak of: the most readers that tokio's `RwLock` takes.
-const UNLIMITED: u64 = (u32::MAX >> 3) as u64;
 
 pub(super) fn draw(state: &State, buffer: &mut Buffer, area: Rect, theme: Theme) {
     let Some(picture) = &state.picture else {
@@ -279,7 +277,7 @@ impl Columns {
 }
 
 fn count_capacity(capacity: u64) -> String {
-    if capacity >= UNLIMITED { "∞".into() } else { format::count(capacity) }
+    if capacity >= format::UNLIMITED { "∞".into() } else { format::count(capacity) }
 }
 
 /// A hold that is far older than the finished ones of its resource were on average.
