@@ -98,7 +98,11 @@ fn status(state: &State, theme: Theme) -> (String, Style) {
         (Link::Idle, _) => (String::new(), theme.plain()),
         (Link::Connecting(_), _) => ("attaching …".into(), theme.dim()),
         (Link::Gone(at, _), _) if state.process.is_some() => {
-            (format!("✖ gone {} ago", seconds(state, *at)), theme.bad())
+            let how = state.program.as_ref().and_then(|p| p.ended.as_deref());
+            let how = how.map_or(String::new(), |how| format!(": {how}"));
+            let ago = seconds(state, *at);
+            let word = if how.is_empty() { "gone" } else { "ended" };
+            (format!("✖ {word} {ago} ago{how}"), theme.bad())
         }
         (Link::Gone(..), _) => (String::new(), theme.plain()),
         (Link::Retrying(at, _), _) => {

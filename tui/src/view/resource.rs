@@ -6,7 +6,7 @@ use super::paint::{Cells, Theme, first_row, marker, put, rule};
 use super::{notice, sign};
 use crate::app::state::{Detail, Pane, Record, Side, State};
 use crate::format::{self, Fold};
-use holdup_core::snapshot::{Frame, Hold, Resource, ResourceId, Wait};
+use holdup_core::snapshot::{Frame, Hold, Resource, ResourceId, Site, Wait};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -361,7 +361,7 @@ fn sentence(
 }
 
 /// A row of the stack: a name, a place, and whether it is the program's own.
-type StackRow = (String, Option<holdup_core::snapshot::Site>, bool);
+type StackRow = (String, Option<Site>, bool);
 
 fn stack_rows(state: &State, detail: &Detail, record: &dyn Record) -> Vec<StackRow> {
     let words = |text: &str| vec![(text.to_string(), None, false)];
@@ -371,10 +371,12 @@ fn stack_rows(state: &State, detail: &Detail, record: &dyn Record) -> Vec<StackR
     let Some(stack) = state.stacks.get(&record.stack()) else {
         return words("naming the call stack …");
     };
+    let folder = state.process.as_ref().map_or("", |p| &p.working_directory);
     match stack.frames.as_deref() {
-        Some(frames) if !frames.is_empty() => {
-            format::fold(frames, detail.unfolded).into_iter().map(|f| stack_row(&f)).collect()
-        }
+        Some(frames) if !frames.is_empty() => format::fold(frames, detail.unfolded)
+            .into_iter()
+            .map(|f| stack_row(&f, folder))
+            .collect(),
         _ if stack.addresses.is_empty() => words("the call stack is empty"),
         _ => {
             let mut rows = words("no names: build the program with debug = \"line-tables-only\"");
@@ -384,7 +386,16 @@ fn stack_rows(state: &State, detail: &Detail, record: &dyn Record) -> Vec<StackR
     }
 }
 
-fn stack_row(fold: &Fold<'_>) -> StackRow {
+/// The place as seen from the program's folder: debug info has full paths.
+fn below(site: &Site, folder: &str) -> Site {
+    let inside = site.file.strip_prefix(folder).and_then(|rest| rest.strip_prefix('/'));
+    match inside {
+        Some(file) if !folder.is_empty() => Site { file: file.into(), ..site.clone() },
+        _ => site.clone(),
+    }
+}
+
+fn stack_row(fold: &Fold<'_>, folder: &str) -> StackRow {
     match fold {
         Fold::Runtime(n, crates) => {
             (format!("{} of {crates}", format::plural(*n as u64, "frame")), None, false)
@@ -395,7 +406,7 @@ fn stack_row(fold: &Fold<'_>) -> StackRow {
             } else {
                 format::function(function)
             };
-            (name, site.clone(), !format::is_runtime(frame))
+            (name, site.as_ref().map(|site| below(site, folder)), !format::is_runtime(frame))
         }
     }
 }

@@ -318,7 +318,10 @@ fn frames(id: u32) -> Stack {
     let frames = [
         runtime("<holdup::sync::semaphore::Acquire as core::future::future::Future>::poll"),
         frame(function, Some(site("src/store.rs", line, 31))),
-        frame("checkout::pipeline::run_block::{{closure}}", Some(site("src/pipeline.rs", 118, 17))),
+        frame(
+            "checkout::pipeline::run_block::{{closure}}",
+            Some(site("/srv/checkout/src/pipeline.rs", 118, 17)),
+        ),
         runtime("tokio::runtime::task::core::Core<T,S>::poll::{{closure}}"),
         runtime("tokio::runtime::task::core::Core<T,S>::poll"),
         runtime(
