@@ -287,16 +287,13 @@ async fn supervise(
                 return Some(code);
             }
             _ = &mut quitting => {
-                // How it ends when we end it is nobody's business.
                 let _ = program.stop().await;
                 return None;
             }
             () = &mut over => {
-                let how = match program.stop().await {
-                    Ok(status) => format!("{} after its time was over", program::ending(status)),
-                    Err(error) => error.to_string(),
-                };
-                inbox.send(Message::Ended(how));
+                // How it ends when we end it is nobody's business.
+                let _ = program.stop().await;
+                inbox.send(Message::Ended("its time was over".into()));
                 return None;
             }
             _ = look.tick(), if !found => {

@@ -99,7 +99,9 @@ fn status(state: &State, theme: Theme) -> (String, Style) {
         (Link::Connecting(_), _) => ("attaching …".into(), theme.dim()),
         (Link::Gone(at, _), _) if state.process.is_some() => {
             let how = state.program.as_ref().and_then(|p| p.ended.as_deref());
-            let how = how.map_or(String::new(), |how| format!(": {how}"));
+            let how = how.map_or(String::new(), |how| {
+                format!(": {}", format::shorten(how, usize::from(state.size.0 / 4)))
+            });
             let ago = seconds(state, *at);
             let word = if how.is_empty() { "gone" } else { "ended" };
             (format!("✖ {word} {ago} ago{how}"), theme.bad())
