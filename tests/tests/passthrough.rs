@@ -17,6 +17,12 @@ always-on = ["holdup/always-on"]
 [dependencies]
 holdup = { HOLDUP, default-features = false }
 tokio = { version = "1", features = ["rt", "sync"] }
+
+# What is looked at is ours; the rest only has to be built soon.
+[profile.release.package."*"]
+opt-level = 0
+[profile.release.package.holdup]
+opt-level = 3
 "#;
 
 /// Acquires in every way, and says whether the types are tokio's.
