@@ -23,9 +23,10 @@ real:
 demo *ARGS:
     cargo demo {{ ARGS }}
 
-# What watching costs the program that is watched.
+# What watching costs the program that is watched, how soon it tells, and how long a picture takes.
 bench:
     cargo bench -p holdup-tests --features always-on
+    cargo bench -p holdup-tui
 
 # The oldest Rust that we promise. Needs `rustup toolchain install 1.88`.
 msrv:
