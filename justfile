@@ -19,6 +19,10 @@ tokio-tests:
 real:
     cargo run --quiet --bin real
 
+# The labelled cases under holdup: what is found, and what is falsely accused.
+judge *ARGS:
+    cargo run --bin judge -- {{ ARGS }}
+
 # An example under the terminal app: `just demo`, `just demo spawn_loop`.
 demo *ARGS:
     cargo demo {{ ARGS }}
