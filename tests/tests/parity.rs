@@ -55,11 +55,13 @@ fn public<'a>(statement: &'a str, what: &str) -> Option<&'a str> {
     statement.split_once(&format!("pub {what}")).map(|(_, rest)| rest)
 }
 
-fn check_methods(of: &str) {
-    let theirs = source::methods(&code_of_tokio("semaphore.rs"), of);
-    let ours = read(&root().join("instrumented/src/sync/semaphore.rs"));
+/// The type `of` has the same methods in our `file` as in tokio's `their_file`.
+#[track_caller]
+fn check_methods(of: &str, file: &str, their_file: &str) {
+    let theirs = source::methods(&code_of_tokio(their_file), of);
+    let ours = read(&root().join("instrumented/src/sync").join(file));
     let ours = source::methods(&source::code(&ours), of);
-    assert!(theirs.len() > 4, "{of} was not found in tokio: {theirs:?}");
+    assert!(theirs.len() > 1, "{of} was not found in tokio: {theirs:?}");
     assert_eq!(shown(&ours), shown(&theirs), "{of}: ours, theirs");
 }
 
@@ -68,18 +70,34 @@ fn shown(functions: &[Function]) -> Vec<String> {
 }
 
 #[test]
-fn semaphore_has_the_same_methods() {
-    check_methods("Semaphore");
+fn semaphore_and_permits_have_the_same_methods() {
+    for of in ["Semaphore", "SemaphorePermit", "OwnedSemaphorePermit"] {
+        check_methods(of, "semaphore.rs", "semaphore.rs");
+    }
 }
 
 #[test]
-fn permit_has_the_same_methods() {
-    check_methods("SemaphorePermit");
+fn mutex_and_guards_have_the_same_methods() {
+    let types =
+        ["Mutex", "MutexGuard", "MappedMutexGuard", "OwnedMutexGuard", "OwnedMappedMutexGuard"];
+    for of in types {
+        check_methods(of, "mutex.rs", "mutex.rs");
+    }
 }
 
 #[test]
-fn owned_permit_has_the_same_methods() {
-    check_methods("OwnedSemaphorePermit");
+fn rwlock_and_guards_have_the_same_methods() {
+    for (of, their_file) in [
+        ("RwLock", "rwlock.rs"),
+        ("RwLockReadGuard", "rwlock/read_guard.rs"),
+        ("RwLockWriteGuard", "rwlock/write_guard.rs"),
+        ("RwLockMappedWriteGuard", "rwlock/write_guard_mapped.rs"),
+        ("OwnedRwLockReadGuard", "rwlock/owned_read_guard.rs"),
+        ("OwnedRwLockWriteGuard", "rwlock/owned_write_guard.rs"),
+        ("OwnedRwLockMappedWriteGuard", "rwlock/owned_write_guard_mapped.rs"),
+    ] {
+        check_methods(of, "rwlock.rs", their_file);
+    }
 }
 
 #[test]
@@ -87,6 +105,7 @@ fn what_is_not_instrumented_is_tokios_own() {
     fn same<Ours: 'static, Theirs: 'static>() {
         assert_eq!(TypeId::of::<Ours>(), TypeId::of::<Theirs>());
     }
+    same::<holdup::sync::TryLockError, tokio::sync::TryLockError>();
     same::<holdup::sync::AcquireError, tokio::sync::AcquireError>();
     same::<holdup::sync::Notify, tokio::sync::Notify>();
     same::<holdup::sync::mpsc::Sender<()>, tokio::sync::mpsc::Sender<()>>();

@@ -28,7 +28,7 @@ opt-level = 3
 /// Acquires in every way, and says whether the types are tokio's.
 const PROGRAM: &str = r#"
 use holdup::ResourceExt as _;
-use holdup::sync::Semaphore;
+use holdup::sync::{Mutex, RwLock, Semaphore};
 use std::any::TypeId;
 use std::sync::Arc;
 
@@ -38,13 +38,19 @@ async fn acquire() {
     let many = semaphore.acquire_many(2).await;
     let owned = semaphore.clone().acquire_owned().await;
     let tried = semaphore.try_acquire();
+    let mutex = Arc::new(Mutex::new(1).named("one"));
+    let lock = Arc::new(RwLock::new(1).named("many"));
+    assert_eq!(*mutex.lock().await + *lock.write().await, 2);
+    assert_eq!(*mutex.lock_owned().await + *lock.read_owned().await, 2);
     assert!(borrowed.is_ok() && many.is_ok() && owned.is_ok() && tried.is_err());
 }
 
 fn main() {
     let runtime = tokio::runtime::Builder::new_current_thread().build();
     runtime.expect("a runtime").block_on(acquire());
-    let same = TypeId::of::<Semaphore>() == TypeId::of::<tokio::sync::Semaphore>();
+    let same = TypeId::of::<Semaphore>() == TypeId::of::<tokio::sync::Semaphore>()
+        && TypeId::of::<Mutex<u8>>() == TypeId::of::<tokio::sync::Mutex<u8>>()
+        && TypeId::of::<RwLock<u8>>() == TypeId::of::<tokio::sync::RwLock<u8>>();
     println!("{}", if same { "tokio's" } else { "holdup's" });
 }
 "#;

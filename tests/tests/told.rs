@@ -2,79 +2,24 @@
 
 #![cfg(debug_assertions)]
 
+#[path = "support/told.rs"]
+mod support;
+
 use futures::stream::{self, FuturesUnordered, StreamExt};
 use holdup::ResourceExt;
 use holdup::core::snapshot::ResourceId;
-use holdup::core::{Code, Finding, Verdict};
+use holdup::core::{Code, Verdict};
 use holdup::sync::Semaphore;
 use std::process::{Command, Stdio};
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
-use std::time::{Duration, Instant};
-use tokio::runtime::Runtime;
+use std::sync::mpsc::RecvTimeoutError;
+use std::time::Duration;
+use support::{A_WHILE, lines, listed, listen, next, nothing, runtimes};
 use tokio::sync::Notify;
-
-/// How long a finding may take at the most, on a machine that is busy with other things.
-const PATIENCE: Duration = Duration::from_secs(30);
-/// Time for several looks.
-const A_WHILE: Duration = Duration::from_millis(700);
-
-/// All findings of this process from now on.
-fn listen() -> Receiver<Finding> {
-    let (sender, receiver) = channel();
-    assert!(holdup::on_finding(move |finding| {
-        let _ = sender.send(finding.clone());
-    }));
-    receiver
-}
-
-/// The next finding about this semaphore.
-fn next(told: &Receiver<Finding>, semaphore: ResourceId) -> Finding {
-    let deadline = Instant::now() + PATIENCE;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        let finding = told.recv_timeout(left).expect("a finding");
-        if finding.resources.contains(&semaphore) {
-            return finding;
-        }
-    }
-}
-
-/// Fails if anything is told about one of these semaphores for a while.
-fn nothing(told: &Receiver<Finding>, semaphores: &[ResourceId]) {
-    let deadline = Instant::now() + A_WHILE;
-    loop {
-        let left = deadline.saturating_duration_since(Instant::now());
-        match told.recv_timeout(left) {
-            Ok(finding) if finding.resources.iter().any(|id| semaphores.contains(id)) => {
-                panic!("a false alarm: {finding:#?}")
-            }
-            Ok(_) => {}
-            Err(RecvTimeoutError::Timeout) => return,
-            Err(RecvTimeoutError::Disconnected) => panic!("nobody tells any more"),
-        }
-    }
-}
 
 /// A semaphore with its number in the books.
 fn semaphore(permits: usize) -> (Arc<Semaphore>, ResourceId) {
-    let scope = holdup::Scope::new();
-    let entered = scope.enter();
-    let semaphore = Arc::new(Semaphore::new(permits));
-    drop(entered);
-    let id = scope.snapshot().resources[0].id;
-    (semaphore, id)
-}
-
-fn lines(finding: &Finding) -> Vec<u32> {
-    let here = finding.marks.iter().filter(|mark| mark.site.file.ends_with("told.rs"));
-    here.map(|mark| mark.site.line).collect()
-}
-
-fn runtimes() -> [Runtime; 2] {
-    let mut current = tokio::runtime::Builder::new_current_thread();
-    let mut multi = tokio::runtime::Builder::new_multi_thread();
-    [&mut current, multi.worker_threads(2)].map(|it| it.enable_all().build().expect("a runtime"))
+    listed(|| Arc::new(Semaphore::new(permits)))
 }
 
 const INNER: u32 = line!() + 2;
@@ -99,7 +44,7 @@ fn a_task_that_waits_for_itself_is_told_once_and_withdrawn_when_it_ends() {
         });
         let finding = next(&told, id);
         assert_eq!((finding.code, finding.verdict), (Code::Deadlock, Verdict::Proven));
-        assert_eq!(lines(&finding), [OUTER, INNER]);
+        assert_eq!(lines(&finding, file!()), [OUTER, INNER]);
         assert!(finding.title.contains("inner"), "{}", finding.title);
         assert!(holdup::findings().iter().any(|current| current.id == finding.id));
         nothing(&told, &[id]);
@@ -119,7 +64,7 @@ fn a_root_future_that_waits_for_itself_is_told() {
         let (semaphore, id) = semaphore(1);
         let closer = Arc::clone(&semaphore);
         let running = std::thread::spawn(move || runtime.block_on(outer(semaphore)));
-        assert_eq!(lines(&next(&told, id)), [OUTER, INNER]);
+        assert_eq!(lines(&next(&told, id), file!()), [OUTER, INNER]);
         closer.close();
         running.join().expect("it ends");
     }
@@ -161,7 +106,7 @@ fn a_request_for_more_than_there_is_is_told() {
     runtime.spawn(async move { semaphore.acquire_many(3).await.map(drop) });
     let finding = next(&told, id);
     assert_eq!((finding.code, finding.verdict), (Code::Unsatisfiable, Verdict::Proven));
-    assert_eq!(lines(&finding)[0], line);
+    assert_eq!(lines(&finding, file!())[0], line);
     runtime.shutdown_background();
 }
 

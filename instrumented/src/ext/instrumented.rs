@@ -1,7 +1,8 @@
 //! Puts what is said into the books.
 
 use super::Said;
-use crate::sync::Semaphore;
+use crate::registry::Resource;
+use crate::sync::{Mutex, RwLock, Semaphore};
 use std::sync::Arc;
 
 /// Bytes of a name that are kept.
@@ -12,27 +13,44 @@ pub trait Described {
     fn describe(&self, said: Said);
 }
 
-impl Described for Semaphore {
+impl Described for Resource {
     fn describe(&self, said: Said) {
-        let resource = self.resource();
         match said {
-            Said::Name(name) => resource.set_name(short(name)),
+            Said::Name(name) => self.set_name(short(name)),
             Said::MaxHold(limit) => {
-                resource.change_settings(|settings| settings.max_hold = Some(limit));
+                self.change_settings(|settings| settings.max_hold = Some(limit));
             }
-            Said::LongHeld => resource.change_settings(|settings| settings.long_held = true),
-            Said::Grows => resource.change_settings(|settings| settings.grows = true),
+            Said::LongHeld => self.change_settings(|settings| settings.long_held = true),
+            Said::Grows => self.change_settings(|settings| settings.grows = true),
         }
     }
 }
 
-impl Described for &Semaphore {
+impl Described for Semaphore {
+    fn describe(&self, said: Said) {
+        self.resource().describe(said);
+    }
+}
+
+impl<T: ?Sized> Described for Mutex<T> {
+    fn describe(&self, said: Said) {
+        self.resource().describe(said);
+    }
+}
+
+impl<T: ?Sized> Described for RwLock<T> {
+    fn describe(&self, said: Said) {
+        self.resource().describe(said);
+    }
+}
+
+impl<D: Described + ?Sized> Described for &D {
     fn describe(&self, said: Said) {
         (**self).describe(said);
     }
 }
 
-impl Described for Arc<Semaphore> {
+impl<D: Described + ?Sized> Described for Arc<D> {
     fn describe(&self, said: Said) {
         (**self).describe(said);
     }

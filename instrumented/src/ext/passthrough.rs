@@ -1,7 +1,7 @@
 //! Forgets what is said.
 
 use super::Said;
-use crate::sync::Semaphore;
+use crate::sync::{Mutex, RwLock, Semaphore};
 use std::sync::Arc;
 
 pub trait Described {
@@ -13,10 +13,18 @@ impl Described for Semaphore {
     fn describe(&self, _: Said) {}
 }
 
-impl Described for &Semaphore {
+impl<T: ?Sized> Described for Mutex<T> {
     fn describe(&self, _: Said) {}
 }
 
-impl Described for Arc<Semaphore> {
+impl<T: ?Sized> Described for RwLock<T> {
+    fn describe(&self, _: Said) {}
+}
+
+impl<D: Described + ?Sized> Described for &D {
+    fn describe(&self, _: Said) {}
+}
+
+impl<D: Described + ?Sized> Described for Arc<D> {
     fn describe(&self, _: Said) {}
 }

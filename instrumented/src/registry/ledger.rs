@@ -222,6 +222,24 @@ impl Ledger {
         }
     }
 
+    /// `units` of a permit were given back, and the rest is kept.
+    pub(crate) fn reduced(&mut self, key: HoldKey, units: u64) {
+        self.version += 1;
+        match key {
+            HoldKey::At(key) => {
+                self.held = self.held.saturating_sub(units);
+                if let Some(hold) = self.holds.get_mut(key) {
+                    hold.request.units = hold.request.units.saturating_sub(units);
+                }
+            }
+            HoldKey::Unrecorded => {
+                self.held = self.held.saturating_sub(units);
+                self.unrecorded = self.unrecorded.saturating_sub(units);
+            }
+            HoldKey::None => {}
+        }
+    }
+
     /// A permit was used by `actor`. True if that is not who acquired it.
     pub(crate) fn used(&mut self, key: HoldKey, actor: ActorId) -> bool {
         let HoldKey::At(key) = key else { return false };

@@ -205,6 +205,11 @@ impl Resource {
         self.ledger().split(from, units, id)
     }
 
+    /// `units` of a permit were given back, and the rest is kept.
+    pub(crate) fn reduced(&self, hold: HoldKey, units: u64) {
+        self.ledger().reduced(hold, units);
+    }
+
     /// A permit was looked at or changed: whoever does that has it.
     pub(crate) fn used(&self, hold: HoldKey) {
         if hold == HoldKey::None {

@@ -5,7 +5,7 @@ use crate::registry::{HoldKey, Key, Request, Resource};
 use holdup_core::snapshot::Call;
 use std::panic::Location;
 use std::pin::{Pin, pin};
-use std::task::{Context, Poll, ready};
+use std::task::{Context, Poll};
 use tokio::sync::{AcquireError, SemaphorePermit, TryAcquireError};
 use tokio::task::coop;
 
@@ -59,15 +59,17 @@ impl Future for First<'_> {
                 Some((cx, address)),
             );
         }
-        if cfg!(tokio_unstable) {
-            // tokio's own future reports each operation to tokio-console, so it has to run.
+        // tokio's own future reports each operation to tokio-console, and without budget it takes the units
+        // or its place in the queue before it yields: then it has to run.
+        if cfg!(tokio_unstable) || !coop::has_budget_remaining() {
             return Poll::Ready(false);
         }
-        let progress = ready!(coop::poll_proceed(cx));
         Poll::Ready(match this.resource.semaphore.try_acquire_many(this.units) {
             Ok(permit) => {
                 permit.forget();
-                progress.made_progress();
+                if let Poll::Ready(progress) = coop::poll_proceed(cx) {
+                    progress.made_progress();
+                }
                 true
             }
             // The future that is polled next has the error to return.
@@ -117,15 +119,47 @@ impl<F> Drop for Queued<'_, F> {
     }
 }
 
+/// Acquires `units` if they are available right now. A call that does not find them is counted.
+#[track_caller]
+pub(super) fn try_acquire(
+    resource: &Resource,
+    units: u32,
+    owned: bool,
+) -> Result<HoldKey, TryAcquireError> {
+    match resource.semaphore.try_acquire_many(units) {
+        Ok(permit) => permit.forget(),
+        Err(error) => {
+            if error == TryAcquireError::NoPermits {
+                resource.rejected();
+            }
+            return Err(error);
+        }
+    }
+    let request = resource.request(u64::from(units), Call::Try, owned, Location::caller(), None);
+    Ok(resource.acquired(request.as_ref(), None))
+}
+
+/// Blocks the thread until `units` are acquired.
+#[track_caller]
+pub(super) fn blocking_acquire(
+    resource: &Resource,
+    units: u32,
+    owned: bool,
+) -> Result<HoldKey, AcquireError> {
+    let blocked = Blocked::enter(resource, units, Location::caller(), owned);
+    resource.semaphore.blocking_acquire_many(units)?.forget();
+    Ok(blocked.acquired())
+}
+
 /// A blocking call in the books as waiting, until it returns or panics.
-pub(super) struct Blocked<'a> {
+struct Blocked<'a> {
     resource: &'a Resource,
     request: Option<Request>,
     wait: Option<Key>,
 }
 
 impl<'a> Blocked<'a> {
-    pub(super) fn enter(
+    fn enter(
         resource: &'a Resource,
         units: u32,
         site: &'static Location<'static>,
@@ -139,7 +173,7 @@ impl<'a> Blocked<'a> {
         Blocked { resource, request, wait }
     }
 
-    pub(super) fn acquired(mut self) -> HoldKey {
+    fn acquired(mut self) -> HoldKey {
         self.resource.acquired(self.request.as_ref(), self.wait.take())
     }
 }

@@ -1,9 +1,9 @@
 //! The counting semaphore, see [`tokio::sync::Semaphore`].
 
-use super::acquire::{Blocked, acquire};
+use super::acquire::{acquire, blocking_acquire, try_acquire};
 use super::{AcquireError, TryAcquireError};
 use crate::registry::{HoldKey, Resource};
-use holdup_core::snapshot::{Call, Kind};
+use holdup_core::snapshot::Kind;
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
@@ -213,28 +213,8 @@ impl Semaphore {
     #[track_caller]
     pub fn try_acquire_many(&self, n: u32) -> Result<SemaphorePermit<'_>, TryAcquireError> {
         self.resource().borrowed_at(std::ptr::from_ref(self).cast());
-        let hold = self.try_units(n, Location::caller(), false)?;
+        let hold = try_acquire(self.resource(), n, false)?;
         Ok(SemaphorePermit { sem: self, permits: n as usize, hold })
-    }
-
-    fn try_units(
-        &self,
-        n: u32,
-        site: &'static Location<'static>,
-        owned: bool,
-    ) -> Result<HoldKey, TryAcquireError> {
-        let resource = self.resource();
-        match resource.semaphore.try_acquire_many(n) {
-            Ok(permit) => permit.forget(),
-            Err(error) => {
-                if error == TryAcquireError::NoPermits {
-                    resource.rejected();
-                }
-                return Err(error);
-            }
-        }
-        let request = resource.request(u64::from(n), Call::Try, owned, site, None);
-        Ok(resource.acquired(request.as_ref(), None))
     }
 
     /// Blocks the current thread until a permit is available. Recorded as a blocking call.
@@ -264,9 +244,8 @@ impl Semaphore {
     pub fn blocking_acquire_many(&self, n: u32) -> Result<SemaphorePermit<'_>, AcquireError> {
         let resource = self.resource();
         resource.borrowed_at(std::ptr::from_ref(self).cast());
-        let blocked = Blocked::enter(resource, n, Location::caller(), false);
-        resource.semaphore.blocking_acquire_many(n)?.forget();
-        Ok(SemaphorePermit { sem: self, permits: n as usize, hold: blocked.acquired() })
+        let hold = blocking_acquire(resource, n, false)?;
+        Ok(SemaphorePermit { sem: self, permits: n as usize, hold })
     }
 
     /// Acquires a permit that keeps the semaphore alive. Recorded at the first poll, with its call stack.
@@ -355,7 +334,7 @@ impl Semaphore {
         self: Arc<Self>,
         n: u32,
     ) -> Result<OwnedSemaphorePermit, TryAcquireError> {
-        let hold = self.try_units(n, Location::caller(), true)?;
+        let hold = try_acquire(self.resource(), n, true)?;
         Ok(OwnedSemaphorePermit { sem: self, permits: n as usize, hold })
     }
 
@@ -387,10 +366,7 @@ impl Semaphore {
         self: Arc<Self>,
         n: u32,
     ) -> Result<OwnedSemaphorePermit, AcquireError> {
-        let resource = self.resource();
-        let blocked = Blocked::enter(resource, n, Location::caller(), true);
-        resource.semaphore.blocking_acquire_many(n)?.forget();
-        let hold = blocked.acquired();
+        let hold = blocking_acquire(self.resource(), n, true)?;
         Ok(OwnedSemaphorePermit { sem: self, permits: n as usize, hold })
     }
 

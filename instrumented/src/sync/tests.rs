@@ -1,12 +1,15 @@
-//! How the instrumented semaphore keeps its books, polled by hand.
+//! How the instrumented semaphore keeps its books, polled by hand, and what traits the instrumented types have.
 
 use crate::registry;
-use crate::sync::{OwnedSemaphorePermit, Semaphore, SemaphorePermit, TryAcquireError};
+use crate::sync::{Semaphore, TryAcquireError};
 use crate::{ResourceExt, Scope};
 use holdup_core::Snapshot;
 use holdup_core::snapshot::{ActorId, Call, Resource};
+use std::cell::Cell;
+use std::fmt::{Debug, Display};
 use std::marker::PhantomData;
 use std::panic::{AssertUnwindSafe, RefUnwindSafe, UnwindSafe, catch_unwind};
+use std::rc::Rc;
 use std::sync::Arc;
 use tokio_test::task::spawn;
 use tokio_test::{assert_pending, assert_ready_err, assert_ready_ok};
@@ -20,9 +23,9 @@ fn auto_traits_are_tokios() {
                 trait Otherwise {
                     const YES: bool = false;
                 }
-                impl<T> Otherwise for T {}
-                struct Probe<T>(PhantomData<T>);
-                impl<T: $trait> Probe<T> {
+                impl<T: ?Sized> Otherwise for T {}
+                struct Probe<T: ?Sized>(PhantomData<T>);
+                impl<T: ?Sized + $trait> Probe<T> {
                     const YES: bool = true;
                 }
                 // Both are used, whatever the type.
@@ -32,15 +35,33 @@ fn auto_traits_are_tokios() {
         };
     }
     macro_rules! same {
-        ($($name:ident $(<$life:lifetime>)?),*) => {
+        ($($name:ident $(<$($argument:tt),*>)?),*) => {
             $(assert_eq!(
-                implements!($name $(<$life>)?: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, std::fmt::Debug, Clone, Default),
-                implements!(tokio::sync::$name $(<$life>)?: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, std::fmt::Debug, Clone, Default),
-                stringify!($name)
+                implements!(crate::sync::$name $(<$($argument),*>)?: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, Debug, Display, Clone, Default),
+                implements!(tokio::sync::$name $(<$($argument),*>)?: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, Debug, Display, Clone, Default),
+                stringify!($name $(<$($argument),*>)?)
             );)*
         };
     }
+    macro_rules! same_locks {
+        ($($value:tt),*) => {
+            $(same!(
+                Mutex<$value>, MutexGuard<'static, $value>, MappedMutexGuard<'static, $value>,
+                OwnedMutexGuard<$value>, OwnedMappedMutexGuard<$value, u8>, OwnedMappedMutexGuard<u8, $value>,
+                RwLock<$value>, RwLockReadGuard<'static, $value>, RwLockWriteGuard<'static, $value>,
+                RwLockMappedWriteGuard<'static, $value>, OwnedRwLockWriteGuard<$value>,
+                OwnedRwLockReadGuard<$value, u8>, OwnedRwLockReadGuard<u8, $value>,
+                OwnedRwLockMappedWriteGuard<$value, u8>, OwnedRwLockMappedWriteGuard<u8, $value>
+            );)*
+        };
+    }
+    struct Plain;
+    type SendOnly = Cell<u8>;
+    type Neither = Rc<u8>;
+    type Exclusive = &'static mut u8;
+    type SyncOnly = std::sync::MutexGuard<'static, u8>;
     same!(Semaphore, SemaphorePermit<'static>, OwnedSemaphorePermit);
+    same_locks!(u8, str, Plain, SendOnly, SyncOnly, Neither, Exclusive);
 }
 
 /// What the books say of the only resource of a scope.

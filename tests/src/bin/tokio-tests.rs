@@ -1,13 +1,20 @@
-//! Runs tokio's own tests of its semaphore on ours, with nothing changed but the import.
+//! Runs tokio's own tests of its semaphore and its locks on ours, with nothing changed but the import.
 //!
 //! They come from the cargo registry's copy of the locked tokio, go into the target folder, and stay there.
 
 use holdup_tests::workspace::{Metadata, Scratch, read};
 use std::process::ExitCode;
 
-/// Those of the semaphore, and those that look at all of `tokio::sync`.
-const TESTS: [&str; 4] =
-    ["sync_semaphore.rs", "sync_semaphore_owned.rs", "sync_panic.rs", "async_send_sync.rs"];
+/// Those of what is instrumented, and those that look at all of `tokio::sync`.
+const TESTS: [&str; 7] = [
+    "sync_semaphore.rs",
+    "sync_semaphore_owned.rs",
+    "sync_mutex.rs",
+    "sync_mutex_owned.rs",
+    "sync_rwlock.rs",
+    "sync_panic.rs",
+    "async_send_sync.rs",
+];
 
 const MANIFEST: &str = r#"
 [package]
