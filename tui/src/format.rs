@@ -73,6 +73,40 @@ pub fn plural(n: u64, one: &str) -> String {
     format!("{} {one}{s}", thousands(n))
 }
 
+/// What somebody has or wants of a resource: `1 permit`, `the lock`, `a read lock`, `the write lock`.
+#[must_use]
+pub fn wanted(resource: &Resource, units: u64) -> String {
+    match resource.kind {
+        Kind::Mutex => "the lock".into(),
+        Kind::RwLock if units == 1 => "a read lock".into(),
+        Kind::RwLock if units >= resource.capacity() => "the write lock".into(),
+        Kind::RwLock => plural(units, "read lock"),
+        _ => plural(units, "permit"),
+    }
+}
+
+/// The same in one word for a table; a single permit is worth none.
+#[must_use]
+pub fn units(resource: &Resource, units: u64) -> String {
+    match resource.kind {
+        Kind::RwLock if units == 1 => "read".into(),
+        Kind::RwLock if units >= resource.capacity() => "write".into(),
+        _ if units == 1 => String::new(),
+        _ => format!("×{}", count(units)),
+    }
+}
+
+/// How much of a resource is taken, and of how much.
+#[must_use]
+pub fn used(resource: &Resource, number: fn(u64) -> String) -> String {
+    let (held, capacity) = (resource.usage.held, resource.capacity());
+    if resource.kind == Kind::RwLock && held > 1 && held >= capacity {
+        return "write".into();
+    }
+    let all = if capacity >= UNLIMITED { "∞".into() } else { number(capacity) };
+    format!("{}/{all}", number(held))
+}
+
 /// The text on one line without anything that a terminal would act on.
 #[must_use]
 pub fn clean(text: &str) -> Cow<'_, str> {

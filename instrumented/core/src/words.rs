@@ -42,23 +42,59 @@ pub(crate) fn since(snapshot: &Snapshot, moment: Moment) -> String {
     age(snapshot.taken.since(moment))
 }
 
+/// What is wanted of a resource, or held: `a permit`, `3 permits`, `the lock`, `a read lock`, `the write lock`.
+pub(crate) fn wanted(r: &Resource, units: u64) -> String {
+    match (r.kind, units) {
+        (Kind::Mutex, _) => "the lock".to_owned(),
+        (Kind::RwLock, 1) => "a read lock".to_owned(),
+        (Kind::RwLock, units) if units >= r.capacity() => "the write lock".to_owned(),
+        (Kind::RwLock, units) => count(units, "read lock"),
+        (_, 1) => "a permit".to_owned(),
+        (_, units) => count(units, "permit"),
+    }
+}
+
+/// What somebody took of a resource, with how much of it that is.
+pub(crate) fn taken(r: &Resource, units: u64) -> String {
+    match (r.kind, units, r.capacity()) {
+        (Kind::Mutex | Kind::RwLock, ..) => wanted(r, units),
+        (_, 1, 1) => "the only permit".to_owned(),
+        (_, 2, 2) => "both permits".to_owned(),
+        (_, units, capacity) if units == capacity => format!("all {units} permits"),
+        (_, units, capacity) => format!("{units} of the {capacity} permits"),
+    }
+}
+
+/// What several of these resources hand out: `permits`, `locks`.
+pub(crate) fn plural<'a>(mut resources: impl Iterator<Item = &'a Resource>) -> &'static str {
+    let lock = |r: &Resource| matches!(r.kind, Kind::Mutex | Kind::RwLock);
+    if resources.all(lock) { "locks" } else { "permits" }
+}
+
 /// The state of a resource in one line.
 pub(crate) fn books(snapshot: &Snapshot, r: &Resource) -> String {
     let name = r.name.as_ref().map_or_else(|| r.id.to_string(), |name| format!("`{name}`"));
-    let granted = match r.granted() {
-        0 => String::new(),
-        n => format!(", {n} set aside for the front of the queue"),
-    };
     let created =
         snapshot.site(r.created).map(|site| format!(" (created at {site})")).unwrap_or_default();
-    format!(
-        "{} {name}: {}, {} available, {} held{granted}, {} waiting{created}",
-        kind(r.kind),
-        count(r.capacity(), "permit"),
-        r.available,
-        r.usage.held,
-        r.usage.waiting,
-    )
+    let (kind, waiting) = (kind(r.kind), r.usage.waiting);
+    let state = match r.kind {
+        Kind::Mutex | Kind::RwLock if r.usage.held == 0 && r.granted() > 0 => {
+            "set aside for the front of the queue".to_owned()
+        }
+        Kind::Mutex | Kind::RwLock if r.usage.held == 0 => "free".to_owned(),
+        Kind::Mutex => "locked".to_owned(),
+        Kind::RwLock if r.usage.held >= r.capacity() => "locked for writing".to_owned(),
+        Kind::RwLock => format!("locked by {}", count(r.usage.holders, "reader")),
+        _ => {
+            let granted = match r.granted() {
+                0 => String::new(),
+                n => format!(", {n} set aside for the front of the queue"),
+            };
+            let (free, held) = (r.available, r.usage.held);
+            format!("{}, {free} available, {held} held{granted}", count(r.capacity(), "permit"))
+        }
+    };
+    format!("{kind} {name}: {state}, {waiting} waiting{created}")
 }
 
 /// Who else waits because of this.
@@ -97,5 +133,65 @@ pub(crate) fn list(items: &[String]) -> String {
         [] => String::new(),
         [one] => one.clone(),
         [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::snapshot::{Counters, ResourceId, ScopeId, Settings, SiteId, Usage};
+
+    fn state(kind: Kind, capacity: u64, held: u64, holders: u64) -> Resource {
+        Resource {
+            id: ResourceId(7),
+            kind,
+            name: None,
+            created: SiteId(0),
+            created_at: Moment(0),
+            scope: ScopeId(0),
+            is_static: false,
+            initial: capacity,
+            added: 0,
+            forgotten: 0,
+            available: capacity - held,
+            closed: false,
+            settled: true,
+            usage: Usage { held, holders, waiting: 2, ..Usage::default() },
+            counters: Counters::default(),
+            settings: Settings::default(),
+        }
+    }
+
+    #[test]
+    fn each_kind_has_its_words() {
+        let many = u64::from(u32::MAX >> 3);
+        let (semaphore, mutex) = (state(Kind::Semaphore, 4, 1, 1), state(Kind::Mutex, 1, 1, 1));
+        let (read, write) = (state(Kind::RwLock, many, 3, 3), state(Kind::RwLock, many, many, 1));
+        let table = [
+            (wanted(&semaphore, 1), "a permit"),
+            (wanted(&semaphore, 2), "2 permits"),
+            (wanted(&mutex, 1), "the lock"),
+            (wanted(&read, 1), "a read lock"),
+            (wanted(&read, many), "the write lock"),
+            (taken(&semaphore, 4), "all 4 permits"),
+            (taken(&semaphore, 1), "1 of the 4 permits"),
+            (taken(&mutex, 1), "the lock"),
+            (taken(&write, many), "the write lock"),
+        ];
+        for (said, expected) in table {
+            assert_eq!(said, expected);
+        }
+        let table = [
+            (&semaphore, "semaphore 7: 4 permits, 3 available, 1 held, 2 waiting"),
+            (&mutex, "mutex 7: locked, 2 waiting"),
+            (&state(Kind::Mutex, 1, 0, 0), "mutex 7: free, 2 waiting"),
+            (&read, "rwlock 7: locked by 3 readers, 2 waiting"),
+            (&write, "rwlock 7: locked for writing, 2 waiting"),
+        ];
+        for (resource, expected) in table {
+            assert_eq!(books(&Snapshot::default(), resource), expected);
+        }
+        assert_eq!(plural([&mutex, &read].into_iter()), "locks");
+        assert_eq!(plural([&mutex, &semaphore].into_iter()), "permits");
     }
 }

@@ -9,8 +9,11 @@ use std::process::{Command, Stdio};
 const FOUND: &[&str] = &[
     "abba_two_semaphores",
     "drain_while_holding_one",
+    "mutex_relock_through_method",
     "queue_jump_blocked_by_park",
+    "reader_writer_reader",
     "recursion_deeper_than_permits",
+    "three_way_ring",
 ];
 
 #[test]

@@ -3,7 +3,7 @@
 use super::headline;
 use crate::format;
 use crate::message::Candidate;
-use holdup_core::snapshot::{ActorId, Resource, Site, SiteId, Snapshot, StackId};
+use holdup_core::snapshot::{ActorId, Kind, Resource, Site, SiteId, Snapshot, StackId};
 use holdup_core::text::{self, Sources, Style};
 use holdup_proto::parts::Picture;
 
@@ -128,23 +128,28 @@ pub(super) fn resources(snapshot: &Snapshot, picture: &Picture) -> String {
 
 fn resource_row(snapshot: &Snapshot, resource: &Resource) -> Vec<String> {
     let usage = &resource.usage;
-    let capacity = resource.capacity();
-    let capacity =
-        if capacity >= format::UNLIMITED { "∞".into() } else { format::thousands(capacity) };
     let granted = if resource.settled { resource.granted() } else { 0 };
     let granted = if granted > 0 { format!(" (+{granted} granted)") } else { String::new() };
     vec![
         name(snapshot, resource),
         resource.kind.as_str().into(),
         format!(
-            "{}/{capacity}{granted}{}",
-            format::thousands(usage.held),
+            "{}{granted}{}",
+            format::used(resource, format::thousands),
             if resource.closed { " closed" } else { "" }
         ),
         format::thousands(usage.waiting),
         usage.oldest_hold.map_or("–".into(), |at| format::age(snapshot.taken.since(at))),
         site(snapshot, resource.created),
     ]
+}
+
+/// What a permit is worth: a number, and a word for the two ways into a lock.
+fn units(resource: &Resource, units: u64) -> String {
+    match resource.kind {
+        Kind::RwLock => format::units(resource, units),
+        _ => units.to_string(),
+    }
 }
 
 /// The holders and waiters of a resource that the snapshot has; empty if there are none.
@@ -169,7 +174,7 @@ pub(super) fn records(snapshot: &Snapshot, resource: &Resource, limit: usize) ->
         let who = actor(snapshot, hold.moved_to.unwrap_or(hold.actor));
         rows.push(vec![
             "holds".into(),
-            hold.units.to_string(),
+            units(resource, hold.units),
             since(hold.since),
             who,
             function(snapshot, hold.stack),
@@ -179,7 +184,7 @@ pub(super) fn records(snapshot: &Snapshot, resource: &Resource, limit: usize) ->
     for wait in &waits {
         rows.push(vec![
             "waits for".into(),
-            wait.units.to_string(),
+            units(resource, wait.units),
             since(wait.since),
             actor(snapshot, wait.actor),
             function(snapshot, wait.stack),

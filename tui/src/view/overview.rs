@@ -234,9 +234,9 @@ impl Columns {
         let span = |since: Option<Moment>| since.map(|at| picture.taken.since(at));
         let words = |age: Option<Duration>| age.map_or("–".into(), format::age);
         let oldest = span(usage.oldest_hold);
-        let used = match (resource.closed, format::count(usage.held), count_capacity(capacity)) {
-            (true, held, _) => format!("{held} closed"),
-            (false, held, all) => format!("{held}/{all}"),
+        let used = match resource.closed {
+            true => format!("{} closed", format::count(usage.held)),
+            false => format::used(resource, format::count),
         };
         let name = if resource.name.is_some() { theme.plain() } else { theme.dim() };
         let created = picture.sites.get(resource.created.0 as usize);
@@ -274,10 +274,6 @@ impl Columns {
         let place = created.map_or(String::new(), |s| format::site(s, self.created));
         cells.space(2).left(&place, self.created, theme.dim()).emphasise(selected)
     }
-}
-
-fn count_capacity(capacity: u64) -> String {
-    if capacity >= format::UNLIMITED { "∞".into() } else { format::count(capacity) }
 }
 
 /// A hold that is far older than the finished ones of its resource were on average.

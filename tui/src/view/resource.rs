@@ -6,7 +6,7 @@ use super::paint::{Cells, Theme, first_row, marker, put, rule};
 use super::{notice, sign};
 use crate::app::state::{Detail, Pane, Record, Side, State};
 use crate::format::{self, Fold};
-use holdup_core::snapshot::{Frame, Hold, Resource, ResourceId, Site, Wait};
+use holdup_core::snapshot::{Frame, Hold, Kind, Resource, ResourceId, Site, Wait};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -65,8 +65,7 @@ fn title(state: &State, resource: &Resource, width: usize, theme: Theme) -> Cell
     let granted = if resource.settled { resource.granted() } else { 0 };
     let mut parts = vec![
         (format!("  {}", resource.kind.as_str()), theme.dim()),
-        (format!(" · {}", format::plural(resource.capacity(), "permit")), theme.plain()),
-        (format!(", {} free", format::thousands(resource.available)), theme.plain()),
+        (format!(" · {}", state_of(resource)), theme.plain()),
     ];
     if granted > 0 {
         parts.push((
@@ -136,7 +135,7 @@ fn holders(
         area,
         focus,
         theme,
-        &|hold, _| units(hold.units),
+        &|hold, _| format::units(resource, hold.units),
         &age_style,
     );
 }
@@ -164,9 +163,25 @@ fn waiters(
         put(buffer, area, 1, Cells::new().raw(" nobody", theme.dim()));
     }
     let granted = granted(resource, &detail.waits);
-    let note =
-        |wait: &Wait, at: usize| if at < granted { "granted".into() } else { units(wait.units) };
+    let note = |wait: &Wait, at: usize| {
+        if at < granted { "granted".into() } else { format::units(resource, wait.units) }
+    };
     list(state, detail, &detail.waits, buffer, area, focus, theme, &note, &|_, _| theme.plain());
+}
+
+/// `4 permits, 1 free`, `locked`, `2 readers`.
+fn state_of(resource: &Resource) -> String {
+    let usage = &resource.usage;
+    match resource.kind {
+        Kind::Mutex | Kind::RwLock if usage.held == 0 => "free".into(),
+        Kind::RwLock if usage.held < resource.capacity() => format::plural(usage.holders, "reader"),
+        Kind::Mutex | Kind::RwLock => "locked".into(),
+        _ => format!(
+            "{}, {} free",
+            format::plural(resource.capacity(), "permit"),
+            format::thousands(resource.available)
+        ),
+    }
 }
 
 /// How many waits at the front of the queue have all that they asked for.
@@ -181,11 +196,6 @@ fn granted(resource: &Resource, waits: &Pane<Wait>) -> usize {
         enough
     });
     served.count()
-}
-
-/// More than one unit is worth a word.
-fn units(n: u64) -> String {
-    if n == 1 { String::new() } else { format!("×{}", format::count(n)) }
 }
 
 /// Which part of a long list is shown.
@@ -318,11 +328,15 @@ fn sentence(
 ) -> Cells {
     let name = format::actor_named(record.actor(), detail.actor(record.actor()));
     let mut cells = Cells::new().space(1).raw(format::shorten(&name, width / 2), theme.bold());
+    let wanted = |units| match state.resource(detail.id) {
+        Some(resource) => format::wanted(resource, units),
+        None => format::plural(units, "permit"),
+    };
     let words = match detail.side() {
         Side::Holders => {
             let Some(hold) = detail.holds.selected() else { return cells };
             let age = format::age(detail.holds.taken.since(hold.since));
-            let permits = format::plural(hold.units, "permit");
+            let permits = wanted(hold.units);
             match hold.moved_to {
                 Some(_) => {
                     format!(" has {permits} that {} took {age} ago", format::actor(hold.actor))
@@ -335,7 +349,7 @@ fn sentence(
             let place = detail.waits.index().unwrap_or(0);
             let granted = state.resource(detail.id).map_or(0, |r| granted(r, &detail.waits));
             let taken = detail.waits.taken;
-            let permits = format::plural(wait.units, "permit");
+            let permits = wanted(wait.units);
             if place < granted {
                 let silent = format::age(taken.since(wait.last_poll));
                 format!(" was granted {permits} and has not been polled for {silent}")

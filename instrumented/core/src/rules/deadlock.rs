@@ -3,7 +3,7 @@
 use super::{Rule, identity};
 use crate::diagnose::{Cause, Context, Core, Stuck};
 use crate::finding::{Code, Finding, Mark, Verdict};
-use crate::snapshot::{ActorId, Hold, Moment, Resource, ResourceId, SiteId, Snapshot, Wait};
+use crate::snapshot::{ActorId, Hold, Kind, Moment, Resource, ResourceId, SiteId, Snapshot, Wait};
 use crate::words::{self, count};
 use std::collections::{HashMap, HashSet, VecDeque};
 
@@ -129,8 +129,14 @@ impl<'c, 'a> Case<'c, 'a> {
     }
 
     fn title(&self, parties: &[Party<'_>]) -> String {
-        let what =
-            if self.waits.len() == 1 && self.waits[0].units == 1 { "a permit" } else { "permits" };
+        let resources = || self.resources.iter().filter_map(|id| self.snapshot().resource(*id));
+        let several = words::plural(resources());
+        let what = match (&self.waits[..], resources().next()) {
+            ([wait], Some(resource)) if self.resources.len() == 1 && one_thing(resource, wait) => {
+                words::wanted(resource, wait.units)
+            }
+            _ => several.to_owned(),
+        };
         let names = unique(parties.iter().filter_map(|party| self.context.function(party.wait)));
         match (&self.actors[..], &self.resources[..]) {
             ([_], [_]) => format!(
@@ -139,7 +145,7 @@ impl<'c, 'a> Case<'c, 'a> {
             ),
             ([actor], _) => {
                 format!(
-                    "{} waits in two places for permits that only it can release",
+                    "{} waits in two places for {several} that only it can release",
                     words::actor(self.snapshot(), *actor)
                 )
             }
@@ -147,8 +153,13 @@ impl<'c, 'a> Case<'c, 'a> {
                 if parties.len() == 2 && parties.iter().any(|party| party.hold.is_none()) =>
             {
                 let (holder, front) = if parties[0].hold.is_none() { (1, 0) } else { (0, 1) };
-                let (holder, front) =
-                    (self.context.who(parties[holder].wait), self.context.who(parties[front].wait));
+                let (holder, front) = (parties[holder].wait, parties[front].wait);
+                let name = |wait: &Wait| words::actor(self.snapshot(), wait.actor);
+                let (holder, front) = match (self.context.who(holder), self.context.who(front)) {
+                    // Two that run the same function are told apart by their numbers.
+                    (a, b) if a == b => (name(holder), name(front)),
+                    names => names,
+                };
                 format!(
                     "{holder} waits behind {front}, which waits for what only {holder} can release"
                 )
@@ -158,13 +169,13 @@ impl<'c, 'a> Case<'c, 'a> {
                     [f, g] => format!("{f} and {g}"),
                     _ => self.actor_list(&[*a, *b]),
                 };
-                format!("{names} wait for permits that only the other can release")
+                format!("{names} wait for {several} that only the other can release")
             }
             (actors, [one]) => {
                 let resource =
                     self.snapshot().resource(*one).map(words::resource).unwrap_or_default();
                 format!(
-                    "{} wait for permits of {resource} that only they can release",
+                    "{} wait for {several} of {resource} that only they can release",
                     self.actor_list(actors)
                 )
             }
@@ -193,10 +204,10 @@ impl<'c, 'a> Case<'c, 'a> {
             marks.extend(self.took(here[0], units, resource, ""));
         }
         for wait in self.waits.iter().take(SHOWN) {
-            let what = if wait.units == 1 {
-                "another one".to_owned()
-            } else {
-                count(wait.units, "permit")
+            let what = match resource.kind {
+                Kind::Mutex => "it again".to_owned(),
+                Kind::Semaphore if wait.units == 1 => "another one".to_owned(),
+                _ => words::wanted(resource, wait.units),
             };
             let label = format!(
                 "and has been waiting here for {what} for {}",
@@ -216,6 +227,9 @@ impl<'c, 'a> Case<'c, 'a> {
             }
             _ => site.to_string(),
         };
+        if matches!(resource.kind, Kind::Mutex | Kind::RwLock) {
+            return Some(format!("drop the guard before {line}, or pass it to the inner step"));
+        }
         let units = total(&self.holds).saturating_add(wait.units);
         let at_once = if units <= resource.capacity() {
             format!("take all at once with `acquire_many({units})`, ")
@@ -243,11 +257,7 @@ impl<'c, 'a> Case<'c, 'a> {
                 Some(_) => "and".to_owned(),
                 None => words::actor(snapshot, party.wait.actor),
             };
-            let what = if party.wait.units == 1 {
-                "a permit".to_owned()
-            } else {
-                count(party.wait.units, "permit")
-            };
+            let what = words::wanted(resource, party.wait.units);
             let label = format!(
                 "{number}{who} has been waiting here for {what} of {} for {}",
                 words::resource(resource),
@@ -267,7 +277,7 @@ impl<'c, 'a> Case<'c, 'a> {
                 .map(|w| w.units)
                 .max()?
                 .saturating_add(self.holds.iter().map(|h| h.units).max()?);
-            let at_once = if need <= resource.capacity() {
+            let at_once = if need <= resource.capacity() && resource.kind == Kind::Semaphore {
                 "take all that a task needs at once with `acquire_many`, or "
             } else {
                 ""
@@ -291,12 +301,7 @@ impl<'c, 'a> Case<'c, 'a> {
     }
 
     fn took(&self, hold: &Hold, units: u64, resource: &Resource, number: &str) -> Option<Mark> {
-        let what = match (units, resource.capacity()) {
-            (1, 1) => "the only permit".to_owned(),
-            (2, 2) => "both permits".to_owned(),
-            (units, capacity) if units == capacity => format!("all {units} permits"),
-            (units, capacity) => format!("{units} of the {capacity} permits"),
-        };
+        let what = words::taken(resource, units);
         let snapshot = self.snapshot();
         Some(Mark {
             site: snapshot.site(hold.site)?.clone(),
@@ -395,6 +400,11 @@ impl<'c, 'a> Case<'c, 'a> {
         parties.rotate_right(last);
         parties
     }
+}
+
+/// Whether a wait is told by what it wants; several permits are told as such.
+fn one_thing(resource: &Resource, wait: &Wait) -> bool {
+    wait.units == 1 || resource.kind != Kind::Semaphore
 }
 
 fn total(holds: &[&Hold]) -> u64 {
