@@ -112,7 +112,7 @@ impl Ledger {
         self.version += 1;
         if let Some(wait) = self.waits.remove(key) {
             self.counters.cancelled += 1;
-            self.counters.cancelled_nanos += nanos(now, wait.request.since);
+            add(&mut self.counters.cancelled_nanos, nanos(now, wait.request.since));
         }
     }
 
@@ -129,7 +129,7 @@ impl Ledger {
         self.held += request.units;
         if let Some(wait) = waited.and_then(|key| self.waits.remove(key)) {
             self.counters.waited += 1;
-            self.counters.wait_nanos += nanos(now, wait.request.since);
+            add(&mut self.counters.wait_nanos, nanos(now, wait.request.since));
         }
         let key = id
             .and_then(|id| self.holds.push(HoldRecord { id, request, since: now, moved_to: None }));
@@ -170,7 +170,7 @@ impl Ledger {
             self.counters.released += 1;
         }
         let hold = hold?;
-        self.counters.held_nanos += nanos(now, hold.since);
+        add(&mut self.counters.held_nanos, nanos(now, hold.since));
         Some(hold.request.actor)
     }
 
@@ -178,7 +178,7 @@ impl Ledger {
     pub(crate) fn forgotten(&mut self, key: HoldKey, units: u64) {
         self.remove(key, units);
         if key != HoldKey::None {
-            self.forgotten += units;
+            add(&mut self.forgotten, units);
         }
     }
 
@@ -255,13 +255,13 @@ impl Ledger {
     /// Units came from outside.
     pub(crate) fn added(&mut self, units: u64) {
         self.version += 1;
-        self.added += units;
+        add(&mut self.added, units);
     }
 
     /// Free units were taken away for good.
     pub(crate) fn withdrawn(&mut self, units: u64) {
         self.version += 1;
-        self.forgotten += units;
+        add(&mut self.forgotten, units);
     }
 
     /// A `try_` call found no unit.
@@ -318,6 +318,12 @@ impl Ledger {
 /// A call outside any poll shows the thread only, and a root future runs on some thread: that says nothing.
 pub(crate) fn elsewhere(owner: ActorId, user: ActorId) -> bool {
     owner != user && !matches!((owner, user), (ActorId::Root(_), ActorId::Thread(_)))
+}
+
+/// Totals of a whole life stop at the largest number: a program that adds and forgets without end must not
+/// panic here. Books that no longer balance are not judged.
+fn add(total: &mut u64, more: u64) {
+    *total = total.saturating_add(more);
 }
 
 fn nanos(now: Moment, since: Moment) -> u64 {
@@ -499,6 +505,21 @@ mod tests {
             let seen = ledger.holds().first().expect("held").moved_to;
             assert_eq!(seen, moved.then_some(user));
         }
+    }
+
+    #[test]
+    fn totals_without_end_do_not_panic() {
+        let mut ledger = Ledger::new(1);
+        for _ in 0..64 {
+            ledger.added(1 << 60);
+            ledger.withdrawn(1 << 60);
+        }
+        let wait = ledger.wait(WaitId(1), request(1)).expect("room");
+        ledger.gave_up(wait, Moment(u64::MAX));
+        let wait = ledger.wait(WaitId(2), request(1)).expect("room");
+        ledger.gave_up(wait, Moment(u64::MAX));
+        assert_eq!(ledger.counters().cancelled_nanos, u64::MAX);
+        assert_eq!((ledger.total_added(), ledger.total_forgotten()), (u64::MAX, u64::MAX));
     }
 
     #[test]
