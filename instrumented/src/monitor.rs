@@ -83,10 +83,11 @@ fn sleep() {
 }
 
 fn watch() {
-    // Nothing that holdup does on this thread is an event of the program.
     let mut monitor = Monitor::default();
     loop {
         let Some(oldest) = registry::oldest_wait() else {
+            // The last picture can be large, and confirms nothing any more.
+            monitor.before = None;
             monitor.publish(Vec::new());
             if monitor.told.is_empty() {
                 sleep();

@@ -9,7 +9,7 @@ mod socket;
 use super::{Address, InitError, Service};
 use crate::config;
 use address::Bind;
-use std::io;
+use std::io::{self, Write};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::{SyncSender, sync_channel};
 use std::sync::{Mutex, PoisonError};
@@ -69,7 +69,8 @@ pub(crate) fn start_from_env() {
     if std::env::var_os("HOLDUP_SERVE").is_some_and(|value| value == "1")
         && let Err(error) = start()
     {
-        eprintln!("holdup: cannot be attached to: {error}");
+        // Not `eprintln!`, which panics where nobody reads.
+        let _ = writeln!(io::stderr(), "holdup: cannot be attached to: {error}");
     }
 }
 
