@@ -55,6 +55,7 @@ fn resource(id: u64) -> Resource {
             ..Counters::default()
         },
         settings: Settings::default(),
+        history: holdup_core::snapshot::History::default(),
     }
 }
 
@@ -112,6 +113,7 @@ fn records() -> Message {
         owned: false,
         future: 0,
         poller: 0,
+        thread: 1,
     };
     Message::Records(Records {
         resource: ResourceId(1),

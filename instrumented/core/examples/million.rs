@@ -56,6 +56,7 @@ fn snapshot(waits_each: u64) -> Snapshot {
             usage: Usage { held: HOLDS_EACH, holders: HOLDS_EACH, waiting, ..Usage::default() },
             counters: Counters::default(),
             settings: Settings::default(),
+            history: holdup_core::snapshot::History::default(),
         });
         for at in 0..HOLDS_EACH {
             let id = resource * HOLDS_EACH + at;
@@ -73,6 +74,7 @@ fn snapshot(waits_each: u64) -> Snapshot {
                 owned: false,
                 future: 0x1000,
                 poller: 0x2000,
+                thread: 1,
             });
         }
         for at in 0..waiting {
@@ -90,6 +92,9 @@ fn snapshot(waits_each: u64) -> Snapshot {
                 owned: false,
                 future: 0x1000,
                 poller: 0x2000,
+                thread: 1,
+                runtime: holdup_core::snapshot::RuntimeId::NONE,
+                granted_since: None,
             });
         }
     }

@@ -28,11 +28,26 @@ pub struct Limits {
     /// A wait is in the queue this long after it began, if its last poll does not say so earlier. Two waits that
     /// may have entered in either order are not taken to be behind each other.
     pub queue_slack: Duration,
+    /// What is only suspected must have stood still for this long.
+    pub stall: Duration,
+    /// Units may be set aside for a wait that nobody polls for this long.
+    pub futurelock: Duration,
+    /// A hold may outlive the task that acquired it by this much before it looks lost.
+    pub orphan_grace: Duration,
+    /// A hold older than this, for which others wait, is overdue.
+    pub overdue: Duration,
 }
 
 impl Default for Limits {
     fn default() -> Self {
-        Limits { confirm: Duration::from_millis(50), queue_slack: Duration::from_millis(10) }
+        Limits {
+            confirm: Duration::from_millis(50),
+            queue_slack: Duration::from_millis(10),
+            stall: Duration::from_secs(5),
+            futurelock: Duration::from_secs(1),
+            orphan_grace: Duration::from_secs(30),
+            overdue: Duration::from_secs(60),
+        }
     }
 }
 
@@ -43,8 +58,12 @@ impl Default for Limits {
 #[must_use]
 pub fn diagnose(current: &Snapshot, previous: Option<&Snapshot>, limits: &Limits) -> Vec<Finding> {
     let context = Context::new(current, previous, limits);
-    let mut findings: Vec<Finding> =
-        rules::ALL.iter().flat_map(|rule| (rule.find)(&context)).collect();
+    let mut findings: Vec<Finding> = Vec::new();
+    for rule in rules::ALL {
+        let found = (rule.find)(&context);
+        context.explain(&found);
+        findings.extend(found);
+    }
     findings.sort_by_key(|f| (f.since, f.code, f.id));
     findings
 }

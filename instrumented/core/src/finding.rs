@@ -9,22 +9,57 @@ use std::fmt;
 pub enum Code {
     /// Someone waits for ever because of a cycle that includes the wait itself.
     Deadlock,
+    /// A future that holds, or is queued, is alive and no longer polled.
+    Futurelock,
     /// A wait that no sequence of releases can satisfy.
     Unsatisfiable,
+    /// Units that nothing will give back.
+    Leak,
+    /// A wait that is passed over although the resource works or has units left.
+    Starvation,
+    /// A thread that runs tasks is blocked by a wait.
+    BlockedThread,
+    /// A resource is acquired again by an actor that still holds some of it.
+    NestedAcquire,
+    /// Two resources are acquired in both orders.
+    OrderInversion,
+    /// More units were given back than were taken.
+    OverRelease,
+    /// A permit is dropped in the statement that acquired it.
+    ZeroHold,
     /// A code that this version does not know.
     Unknown,
 }
 
 impl Code {
     /// Every code that this version can report.
-    pub const ALL: &'static [Code] = &[Code::Deadlock, Code::Unsatisfiable];
+    pub const ALL: &'static [Code] = &[
+        Code::Deadlock,
+        Code::Futurelock,
+        Code::Unsatisfiable,
+        Code::Leak,
+        Code::Starvation,
+        Code::BlockedThread,
+        Code::NestedAcquire,
+        Code::OrderInversion,
+        Code::OverRelease,
+        Code::ZeroHold,
+    ];
 
     /// The stable name, for example `deadlock`.
     #[must_use]
     pub fn as_str(self) -> &'static str {
         match self {
             Code::Deadlock => "deadlock",
+            Code::Futurelock => "futurelock",
             Code::Unsatisfiable => "unsatisfiable",
+            Code::Leak => "leak",
+            Code::Starvation => "starvation",
+            Code::BlockedThread => "blocked-thread",
+            Code::NestedAcquire => "nested-acquire",
+            Code::OrderInversion => "order-inversion",
+            Code::OverRelease => "over-release",
+            Code::ZeroHold => "zero-hold",
             Code::Unknown => "unknown",
         }
     }

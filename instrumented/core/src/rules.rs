@@ -1,9 +1,17 @@
 //! One rule a file. A rule is told everything by the [`Context`] and answers with findings.
 
+mod blocked_thread;
 mod deadlock;
+mod futurelock;
+mod inversion;
+mod leak;
+mod nested;
+mod over_release;
+mod starvation;
 #[cfg(test)]
 mod tests;
 mod unsatisfiable;
+mod zero_hold;
 
 use crate::diagnose::Context;
 use crate::finding::{Code, Finding, FindingId};
@@ -17,8 +25,20 @@ pub(crate) struct Rule {
     pub(crate) stacks: fn(&Context<'_>) -> Vec<StackId>,
 }
 
-/// Every rule.
-pub(crate) const ALL: &[Rule] = &[deadlock::RULE, unsatisfiable::RULE];
+/// Every rule, the more specific before the more general: what one has explained, the later ones leave alone
+/// (see [`Context::is_explained`]).
+pub(crate) const ALL: &[Rule] = &[
+    futurelock::RULE,
+    deadlock::RULE,
+    unsatisfiable::RULE,
+    starvation::RULE,
+    blocked_thread::RULE,
+    leak::RULE,
+    over_release::RULE,
+    nested::RULE,
+    inversion::RULE,
+    zero_hold::RULE,
+];
 
 /// The identity of a finding about these waits, independent of their order.
 fn identity(code: Code, waits: &[WaitId]) -> FindingId {

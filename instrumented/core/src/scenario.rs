@@ -28,8 +28,8 @@ use crate::diagnose::{Limits, diagnose};
 use crate::finding::Finding;
 use crate::rules::fnv1a;
 use crate::snapshot::{
-    ActorId, Call, Counters, Frame, Hold, HoldId, Kind, Moment, Resource, ResourceId, ScopeId,
-    Settings, Site, SiteId, Snapshot, Stack, StackId, Usage, Wait, WaitId,
+    ActorId, Call, Counters, Frame, History, Hold, HoldId, Kind, Moment, Resource, ResourceId,
+    RuntimeId, ScopeId, Settings, Site, SiteId, Snapshot, Stack, StackId, Usage, Wait, WaitId,
 };
 use crate::text::{NoSources, Style, render};
 use std::sync::Arc;
@@ -206,6 +206,7 @@ impl Reader {
             usage: Usage::default(),
             counters: Counters::default(),
             settings: Settings::default(),
+            history: History::default(),
         };
         while let Some(word) = words.next() {
             match word {
@@ -242,6 +243,7 @@ impl Reader {
             owned: record.owned,
             future: record.future,
             poller: record.poller,
+            thread: 1,
         });
         Ok(())
     }
@@ -266,6 +268,9 @@ impl Reader {
             owned: record.owned,
             future: record.future,
             poller: record.poller,
+            thread: 1,
+            runtime: RuntimeId::NONE,
+            granted_since: None,
         });
         Ok(())
     }

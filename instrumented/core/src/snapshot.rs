@@ -51,9 +51,18 @@ id!(
     SiteId(u32)
 );
 id!(
+    /// One tokio runtime, by a number of ours.
+    RuntimeId(u64)
+);
+id!(
     /// The scope (a test, an audited region) a record was made in; 0 is the process.
     ScopeId(u64)
 );
+
+impl RuntimeId {
+    /// No runtime is known.
+    pub const NONE: RuntimeId = RuntimeId(0);
+}
 
 impl StackId {
     /// No stack was recorded.
@@ -200,6 +209,76 @@ pub struct Settings {
     pub grows: bool,
 }
 
+/// What happened on a resource that its live records do not tell. All lists are bounded.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct History {
+    /// When units last went to somebody or came from somewhere: acquired, released, added or forgotten.
+    pub moved: Moment,
+    /// Where units came from outside, and where they went for good; the first ones, one for each call stack.
+    pub flows: Vec<Flow>,
+    /// Who gave up waiting, again and again, without ever being served; the latest ones.
+    pub streaks: Vec<Streak>,
+}
+
+/// Which way units went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Direction {
+    /// They came from outside: `add_permits`.
+    Added,
+    /// They went for good: `forget` of a permit.
+    Forgotten,
+    /// They went for good without having been anybody's: `forget_permits`.
+    Withdrawn,
+}
+
+/// Units that came from outside or went for good, by the call stack that did it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Flow {
+    /// Which way.
+    pub direction: Direction,
+    /// Where.
+    pub site: SiteId,
+    /// The call stack.
+    pub stack: StackId,
+    /// Calls.
+    pub calls: u64,
+    /// Units of all calls.
+    pub units: u64,
+    /// Units of the largest call.
+    pub most: u64,
+    /// The first call.
+    pub first: Moment,
+    /// The last call.
+    pub last: Moment,
+    /// Who called first.
+    pub actor: ActorId,
+    /// Others called, too.
+    pub several: bool,
+    /// Calls by an actor that had a hold of this resource at that time.
+    pub holding: u64,
+    /// Of these, how many were followed by the release of that hold.
+    pub then_released: u64,
+}
+
+/// Acquires that one actor gave up at one place, one after the other, with none served between.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Streak {
+    /// Who.
+    pub actor: ActorId,
+    /// Where the acquire was called.
+    pub site: SiteId,
+    /// The call stack of the last one.
+    pub stack: StackId,
+    /// How many.
+    pub count: u64,
+    /// When the first one began to wait.
+    pub since: Moment,
+    /// When the last one was given up.
+    pub last: Moment,
+    /// What others acquired on this resource meanwhile.
+    pub others: u64,
+}
+
 /// One instance of a primitive.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Resource {
@@ -235,6 +314,8 @@ pub struct Resource {
     pub counters: Counters,
     /// What the user said.
     pub settings: Settings,
+    /// What its live records do not tell.
+    pub history: History,
 }
 
 impl Resource {
@@ -262,6 +343,8 @@ pub enum Call {
     Try,
     /// A `blocking_` call.
     Blocking,
+    /// Not asked for: the unread messages of a channel, which whoever received last gives back.
+    Receive,
 }
 
 /// One permit object that is alive.
@@ -293,6 +376,8 @@ pub struct Hold {
     pub future: u64,
     /// The data pointer of the waker it was polled with; 0 if there was none.
     pub poller: u64,
+    /// The thread it was acquired on, by a number of ours.
+    pub thread: u64,
 }
 
 /// One acquire that has been polled and is not ready.
@@ -324,6 +409,12 @@ pub struct Wait {
     pub future: u64,
     /// The data pointer of the waker it was last polled with.
     pub poller: u64,
+    /// The thread of its first poll, by a number of ours.
+    pub thread: u64,
+    /// The runtime of its first poll; [`RuntimeId::NONE`] outside any.
+    pub runtime: RuntimeId,
+    /// Since when it has been seen to have all its units set aside for it, without a poll.
+    pub granted_since: Option<Moment>,
 }
 
 /// One logical frame of a call stack.
@@ -350,6 +441,134 @@ pub struct Stack {
     pub frames: Option<Arc<[Frame]>>,
 }
 
+/// What was learned of the holds that came from one call stack.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Learned {
+    /// Which stack.
+    pub stack: StackId,
+    /// Where the acquire was called.
+    pub site: SiteId,
+    /// Holds so far.
+    pub acquired: u64,
+    /// Of these, released.
+    pub released: u64,
+    /// Of the released ones, how many by another actor than the one that had acquired them.
+    pub elsewhere: u64,
+    /// Forgotten.
+    pub forgotten: u64,
+    /// Of the released ones, how many had been held for less than 20 µs.
+    pub brief: u64,
+    /// The time that 99 of 100 released holds had been held for at most, rounded up to a power of two of nanoseconds.
+    pub usual: Duration,
+    /// The longest time that a released hold had been held for.
+    pub longest: Duration,
+}
+
+/// How a runtime runs its tasks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum Flavor {
+    /// Not known to this version.
+    #[default]
+    Unknown,
+    /// All tasks on the thread that called `block_on`.
+    CurrentThread,
+    /// On several worker threads.
+    MultiThread,
+}
+
+/// A tokio runtime that has used an instrumented primitive. Its own `LocalSet` and blocking tasks are not counted.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Runtime {
+    /// Which one.
+    pub id: RuntimeId,
+    /// How it runs its tasks.
+    pub flavor: Flavor,
+    /// Worker threads.
+    pub workers: u64,
+    /// Spawned tasks that have not ended.
+    pub alive_tasks: u64,
+    /// Each worker has been idle at some time after this: a task that was woken before has been polled since.
+    pub rested: Moment,
+}
+
+/// What an [`Order`] knows of one side; its resource may be gone by now.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Side {
+    /// Of which resource.
+    pub resource: ResourceId,
+    /// Its kind.
+    pub kind: Kind,
+    /// Its name.
+    pub name: Option<Arc<str>>,
+    /// Where it was created.
+    pub created: SiteId,
+    /// Its capacity.
+    pub capacity: u64,
+    /// Units asked for.
+    pub units: u64,
+    /// Where the acquire was called.
+    pub site: SiteId,
+    /// The call stack.
+    pub stack: StackId,
+    /// It does not borrow the resource.
+    pub owned: bool,
+    /// A borrowed permit of the resource can be anywhere.
+    pub is_static: bool,
+    /// The acquire future's address, the first time.
+    pub future: u64,
+    /// The data pointer of its waker, the first time.
+    pub poller: u64,
+}
+
+/// Somebody who was seen to acquire in an [`Order`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Seen {
+    /// Who.
+    pub actor: ActorId,
+    /// When first.
+    pub at: Moment,
+    /// Tasks of its runtime that had not ended at that time, itself included; 0 if not known.
+    pub alive_tasks: u64,
+}
+
+/// Something was acquired (not tried) while its actor had a hold, one for each pair of resources and call stacks.
+///
+/// Where both are of one resource it is a nested acquire, else an edge of the lock-order graph.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Order {
+    /// What was held.
+    pub outer: Side,
+    /// What was acquired.
+    pub inner: Side,
+    /// The most units of the outer resource that the actor had in all.
+    pub held: u64,
+    /// How often.
+    pub count: u64,
+    /// How often the outer hold was released by its own actor, after the inner one was acquired.
+    pub released: u64,
+    /// How often it was released or used by another.
+    pub elsewhere: u64,
+    /// The first time.
+    pub first: Moment,
+    /// The last time.
+    pub last: Moment,
+    /// Who did it: the first few, each once.
+    pub seen: Vec<Seen>,
+    /// What was held each time, since before the outer one: resources with their capacity and the units held.
+    pub gates: Vec<Gate>,
+}
+
+/// A resource that was held around an [`Order`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Gate {
+    /// Which one.
+    pub resource: ResourceId,
+    /// Its capacity.
+    pub capacity: u64,
+    /// Units held of it, at least.
+    pub units: u64,
+}
+
 /// What was not recorded because a bound was reached.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
@@ -361,6 +580,8 @@ pub struct Dropped {
     pub waits: u64,
     /// Resources beyond the limit.
     pub resources: u64,
+    /// Orders of acquires beyond the limit.
+    pub orders: u64,
 }
 
 /// What was true at one moment.
@@ -383,8 +604,14 @@ pub struct Snapshot {
     pub actors: Vec<Actor>,
     /// By [`SiteId`].
     pub sites: Vec<Site>,
-    /// The stacks that holds and waits refer to, by id.
+    /// The stacks that anything in here refers to, by id.
     pub stacks: Vec<Stack>,
+    /// What was learned of the call stacks that live holds came from, by stack.
+    pub learned: Vec<Learned>,
+    /// What was acquired while something was held.
+    pub orders: Vec<Order>,
+    /// The runtimes that are known, by id.
+    pub runtimes: Vec<Runtime>,
     /// What is missing.
     pub dropped: Dropped,
 }
@@ -408,6 +635,19 @@ impl Snapshot {
     pub fn stack(&self, id: StackId) -> Option<&Stack> {
         let at = self.stacks.binary_search_by_key(&id, |s| s.id).ok()?;
         self.stacks.get(at)
+    }
+
+    /// What was learned of the holds from this stack.
+    #[must_use]
+    pub fn learned(&self, id: StackId) -> Option<&Learned> {
+        let at = self.learned.binary_search_by_key(&id, |l| l.stack).ok()?;
+        self.learned.get(at)
+    }
+
+    /// The runtime with this id.
+    #[must_use]
+    pub fn runtime(&self, id: RuntimeId) -> Option<&Runtime> {
+        self.runtimes.iter().find(|r| r.id == id)
     }
 
     /// What is known of an actor.

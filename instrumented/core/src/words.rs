@@ -139,7 +139,7 @@ pub(crate) fn list(items: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::snapshot::{Counters, ResourceId, ScopeId, Settings, SiteId, Usage};
+    use crate::snapshot::{Counters, History, ResourceId, ScopeId, Settings, SiteId, Usage};
 
     fn state(kind: Kind, capacity: u64, held: u64, holders: u64) -> Resource {
         Resource {
@@ -159,6 +159,7 @@ mod tests {
             usage: Usage { held, holders, waiting: 2, ..Usage::default() },
             counters: Counters::default(),
             settings: Settings::default(),
+            history: History::default(),
         }
     }
 

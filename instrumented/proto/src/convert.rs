@@ -112,6 +112,7 @@ impl From<Call> for v1::Call {
         match call {
             Call::Acquire => Self::Acquire,
             Call::Try => Self::Try,
+            Call::Receive => Self::Unspecified,
             Call::Blocking => Self::Blocking,
         }
     }
@@ -341,6 +342,7 @@ impl TryFrom<v1::Resource> for Resource {
             usage,
             counters: resource.counters.unwrap_or_default().into(),
             settings: resource.settings.unwrap_or_default().into(),
+            history: holdup_core::snapshot::History::default(),
         })
     }
 }
@@ -383,6 +385,7 @@ impl TryFrom<v1::Hold> for Hold {
             owned: hold.owned,
             future: hold.future,
             poller: hold.poller,
+            thread: 1,
         })
     }
 }
@@ -425,6 +428,9 @@ impl TryFrom<v1::Wait> for Wait {
             owned: wait.owned,
             future: wait.future,
             poller: wait.poller,
+            thread: 1,
+            runtime: holdup_core::snapshot::RuntimeId::NONE,
+            granted_since: None,
         })
     }
 }
@@ -496,6 +502,7 @@ impl From<v1::Dropped> for Dropped {
             holds: dropped.holds,
             waits: dropped.waits,
             resources: dropped.resources,
+            orders: 0,
         }
     }
 }

@@ -88,6 +88,7 @@ prop_compose! {
                 acquired, waited, released, rejected, cancelled, wait_nanos, cancelled_nanos, held_nanos,
             },
             settings: Settings { max_hold: max_hold.map(Duration::from_nanos), long_held, grows },
+            history: holdup_core::snapshot::History::default(),
         }
     }
 }
@@ -122,6 +123,7 @@ prop_compose! {
             owned,
             future,
             poller,
+            thread: 1,
         }
     }
 }
@@ -149,6 +151,9 @@ prop_compose! {
             owned,
             future,
             poller,
+            thread: 1,
+            runtime: holdup_core::snapshot::RuntimeId::NONE,
+            granted_since: None,
         }
     }
 }
@@ -196,6 +201,7 @@ fn process() -> impl Strategy<Value = Process> {
 
 fn dropped() -> impl Strategy<Value = Dropped> {
     any::<[u64; 4]>().prop_map(|[stacks, holds, waits, resources]| Dropped {
+        orders: 0,
         stacks,
         holds,
         waits,
@@ -250,7 +256,7 @@ prop_compose! {
         dropped in dropped(),
     ) -> Snapshot {
         let actors = actors.into_iter().map(|(id, name)| Actor { id, name }).collect();
-        Snapshot { taken, process, resources, holds, waits, actors, sites, stacks, dropped }
+        Snapshot { taken, process, resources, holds, waits, actors, sites, stacks, dropped, ..Snapshot::default() }
     }
 }
 
@@ -368,6 +374,7 @@ fn a_resource(id: u64, name: &str) -> Resource {
         },
         counters: Counters::default(),
         settings: Settings { max_hold: Some(Duration::MAX), long_held: true, grows: true },
+        history: holdup_core::snapshot::History::default(),
     }
 }
 
@@ -386,6 +393,7 @@ fn a_hold(id: u64) -> Hold {
         owned: true,
         future: u64::MAX,
         poller: u64::MAX,
+        thread: 1,
     }
 }
 

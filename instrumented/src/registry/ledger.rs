@@ -3,7 +3,7 @@
 
 use super::queue::{Key, Queue};
 use holdup_core::snapshot::{
-    ActorId, Call, Counters, HoldId, Moment, ScopeId, StackId, Usage, WaitId,
+    ActorId, Call, Counters, HoldId, Moment, RuntimeId, ScopeId, StackId, Usage, WaitId,
 };
 use std::panic::Location;
 
@@ -20,6 +20,7 @@ pub(crate) struct Request {
     pub(crate) owned: bool,
     pub(crate) future: u64,
     pub(crate) poller: u64,
+    pub(crate) thread: u64,
 }
 
 /// A request that was served: a permit object.
@@ -38,6 +39,8 @@ pub(crate) struct WaitRecord {
     pub(crate) request: Request,
     pub(crate) last_poll: Moment,
     pub(crate) poller: u64,
+    pub(crate) runtime: RuntimeId,
+    pub(crate) granted_since: Option<Moment>,
 }
 
 /// A permit's entry in the books.
@@ -97,7 +100,8 @@ impl Ledger {
     pub(crate) fn wait(&mut self, id: WaitId, request: Request) -> Option<Key> {
         self.version += 1;
         let (last_poll, poller) = (request.since, request.poller);
-        self.waits.push(WaitRecord { id, request, last_poll, poller })
+        let runtime = RuntimeId::NONE;
+        self.waits.push(WaitRecord { id, request, last_poll, poller, runtime, granted_since: None })
     }
 
     /// A waiting request was polled again.
@@ -334,7 +338,7 @@ fn nanos(now: Moment, since: Moment) -> u64 {
 mod tests {
     use super::*;
     use holdup_core::balance::{Imbalance, balance};
-    use holdup_core::snapshot::{Kind, Resource, ResourceId, Settings, SiteId};
+    use holdup_core::snapshot::{History, Kind, Resource, ResourceId, Settings, SiteId};
 
     fn request(units: u64) -> Request {
         Request {
@@ -348,6 +352,7 @@ mod tests {
             owned: false,
             future: 0,
             poller: 0,
+            thread: 0,
         }
     }
 
@@ -400,6 +405,7 @@ mod tests {
                 usage: self.ledger.usage(),
                 counters: self.ledger.counters(),
                 settings: Settings::default(),
+                history: History::default(),
             };
             let wanted = self.ledger.waits().iter().map(|wait| wait.request.units);
             balance(&resource, self.ledger.recorded_units(), wanted)

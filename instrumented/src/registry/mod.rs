@@ -249,6 +249,7 @@ fn hold(resource: ResourceId, record: &ledger::HoldRecord, sites: &mut Sites) ->
         owned: request.owned,
         future: request.future,
         poller: request.poller,
+        thread: request.thread,
     }
 }
 
@@ -268,6 +269,9 @@ fn wait(resource: ResourceId, record: &ledger::WaitRecord, sites: &mut Sites) ->
         owned: request.owned,
         future: request.future,
         poller: record.poller,
+        thread: request.thread,
+        runtime: record.runtime,
+        granted_since: record.granted_since,
     }
 }
 
@@ -286,6 +290,7 @@ pub(crate) fn dropped() -> Dropped {
         holds: REGISTRY.holds.dropped.load(Ordering::Relaxed),
         waits: REGISTRY.waits.dropped.load(Ordering::Relaxed),
         resources: REGISTRY.listed.dropped.load(Ordering::Relaxed),
+        orders: 0,
     }
 }
 
@@ -336,6 +341,9 @@ pub(crate) fn snapshot() -> Snapshot {
         actors,
         sites: sites::all(),
         stacks: stack::known(stacks),
+        learned: Vec::new(),
+        orders: Vec::new(),
+        runtimes: Vec::new(),
         dropped: dropped(),
     }
 }

@@ -119,6 +119,7 @@ impl Resource {
             owned,
             future: poll.map_or(0, |(_, future)| future.addr() as u64),
             poller: cx.map_or(0, actor::poller),
+            thread: actor::thread(),
         })
     }
 
@@ -276,6 +277,7 @@ impl Resource {
                 usage: ledger.usage(),
                 counters: ledger.counters(),
                 settings: said.settings,
+                history: snapshot::History::default(),
             };
             let wanted = ledger.waits().iter().map(|wait| wait.request.units);
             resource.settled = balance(&resource, ledger.recorded_units(), wanted).is_ok();

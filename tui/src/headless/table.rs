@@ -260,6 +260,7 @@ mod tests {
             },
             counters: Default::default(),
             settings: Default::default(),
+            history: holdup_core::snapshot::History::default(),
         };
         let hold = Hold {
             id: HoldId(1),
@@ -275,6 +276,7 @@ mod tests {
             owned: false,
             future: 0,
             poller: 0,
+            thread: 1,
         };
         let wait = Wait {
             id: WaitId(2),
@@ -290,6 +292,9 @@ mod tests {
             owned: false,
             future: 0,
             poller: 0,
+            thread: 1,
+            runtime: holdup_core::snapshot::RuntimeId::NONE,
+            granted_since: None,
         };
         let frame = |function: &str| Frame {
             function: function.into(),

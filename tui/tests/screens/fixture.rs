@@ -93,6 +93,7 @@ fn resource(shape: &Shape) -> Resource {
             held_nanos: shape.acquired.saturating_sub(shape.held) * 31_000_000,
         },
         settings: Settings::default(),
+        history: holdup_core::snapshot::History::default(),
     }
 }
 
@@ -244,6 +245,7 @@ fn hold(id: u64, resource: u64, task: u64, millis: u64, site: u32, stack: u32) -
         owned: false,
         future: 0x7000,
         poller: 0x9000,
+        thread: 1,
     }
 }
 
@@ -262,6 +264,9 @@ fn wait(id: u64, resource: u64, actor: ActorId, millis: u64, site: u32, stack: u
         owned: false,
         future: 0x7100,
         poller: 0x9000,
+        thread: 1,
+        runtime: holdup_core::snapshot::RuntimeId::NONE,
+        granted_since: None,
     }
 }
 

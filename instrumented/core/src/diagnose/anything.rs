@@ -3,8 +3,8 @@
 use super::{Limits, diagnose, needs_names};
 use crate::scenario::{Scenario, frames};
 use crate::snapshot::{
-    ActorId, Call, Hold, HoldId, Moment, ResourceId, ScopeId, SiteId, Snapshot, Stack, StackId,
-    Wait, WaitId,
+    ActorId, Call, Hold, HoldId, Moment, ResourceId, RuntimeId, ScopeId, SiteId, Snapshot, Stack,
+    StackId, Wait, WaitId,
 };
 use crate::text::{NoSources, Style, render};
 use proptest::prelude::*;
@@ -33,6 +33,7 @@ fn hold() -> impl Strategy<Value = Hold> {
             owned: false,
             future,
             poller: 1,
+            thread: 1,
         },
     )
 }
@@ -53,6 +54,9 @@ fn wait() -> impl Strategy<Value = Wait> {
             owned: false,
             future: 0x1000,
             poller: 1,
+            thread: 1,
+            runtime: RuntimeId::NONE,
+            granted_since: None,
         },
     )
 }

@@ -3,10 +3,13 @@
 use crate::balance::balance;
 use crate::diagnose::Limits;
 use crate::diagnose::stuck::{Candidates, Stuck};
+use crate::finding::Finding;
 use crate::path::Path;
-use crate::snapshot::{Hold, HoldId, Kind, Resource, ResourceId, Snapshot, Wait, WaitId};
+use crate::snapshot::{
+    ActorId, Frame, Hold, HoldId, Kind, Resource, ResourceId, Site, Snapshot, Wait, WaitId,
+};
 use crate::words;
-use std::cell::OnceCell;
+use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
 
 /// The snapshots under diagnosis with their indexes.
@@ -19,6 +22,16 @@ pub(crate) struct Context<'a> {
     stuck: OnceCell<Stuck<'a>>,
     waits_before: OnceCell<HashMap<WaitId, &'a Wait>>,
     holds_before: OnceCell<HashMap<HoldId, &'a Hold>>,
+    explained: RefCell<Explained>,
+}
+
+/// What findings so far tell the story of.
+#[derive(Default)]
+struct Explained {
+    waits: HashSet<WaitId>,
+    holds: HashSet<HoldId>,
+    /// Pairs of lines that are named together.
+    sites: HashSet<(Site, Site)>,
 }
 
 impl<'a> Context<'a> {
@@ -37,7 +50,53 @@ impl<'a> Context<'a> {
             stuck: OnceCell::new(),
             waits_before: OnceCell::new(),
             holds_before: OnceCell::new(),
+            explained: RefCell::default(),
         }
+    }
+
+    /// How many spawned tasks have not ended and are not known to wait for anything here: those who could still
+    /// release what is held, or give back what was forgotten. `None`: not known.
+    pub(crate) fn free_tasks(&self) -> Option<u64> {
+        let local = |f: &Frame| f.function.contains("tokio::task::local::");
+        let frames = self.now.stacks.iter().filter_map(|s| s.frames.as_deref());
+        if self.now.runtimes.is_empty() || frames.flatten().any(local) {
+            return None;
+        }
+        let alive = self.now.runtimes.iter().fold(0, |n: u64, r| n.saturating_add(r.alive_tasks));
+        // What is set aside for a future that nobody polls says nothing of its task, which may have ended.
+        let waits = self.now.waits.iter().filter(|w| w.granted_since.is_none());
+        let tasks = waits.map(|w| w.actor).filter(|a| matches!(a, ActorId::Task(_)));
+        // More who wait than are alive: there are tasks that no runtime counts.
+        alive.checked_sub(tasks.collect::<HashSet<_>>().len() as u64)
+    }
+
+    /// Notes what these findings explain.
+    pub(crate) fn explain(&self, findings: &[Finding]) {
+        let mut explained = self.explained.borrow_mut();
+        for finding in findings {
+            explained.waits.extend(&finding.waits);
+            explained.holds.extend(&finding.holds);
+            for (a, b) in
+                finding.marks.iter().flat_map(|a| finding.marks.iter().map(move |b| (a, b)))
+            {
+                explained.sites.insert((a.site.clone(), b.site.clone()));
+            }
+        }
+    }
+
+    /// An earlier rule tells why this wait is not served.
+    pub(crate) fn is_explained(&self, wait: WaitId) -> bool {
+        self.explained.borrow().waits.contains(&wait)
+    }
+
+    /// An earlier rule tells why this hold does not end.
+    pub(crate) fn is_explained_hold(&self, hold: HoldId) -> bool {
+        self.explained.borrow().holds.contains(&hold)
+    }
+
+    /// A finding of an earlier rule names both of these lines.
+    pub(crate) fn is_told(&self, a: &Site, b: &Site) -> bool {
+        self.explained.borrow().sites.contains(&(a.clone(), b.clone()))
     }
 
     /// Whether a wait on this resource can be judged: its books balance, and no units come from outside.

@@ -4,8 +4,9 @@ use super::document::{self as doc, Document};
 use super::{FORMAT, VERSION};
 use crate::finding::{Code, Finding, FindingId, Mark, Verdict};
 use crate::snapshot::{
-    Actor, ActorId, Call, Counters, Dropped, Frame, Hold, HoldId, Kind, Moment, Process, Resource,
-    ResourceId, ScopeId, Settings, Site, SiteId, Snapshot, Stack, StackId, Usage, Wait, WaitId,
+    Actor, ActorId, Call, Counters, Dropped, Frame, History, Hold, HoldId, Kind, Moment, Process,
+    Resource, ResourceId, RuntimeId, ScopeId, Settings, Site, SiteId, Snapshot, Stack, StackId,
+    Usage, Wait, WaitId,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -96,7 +97,11 @@ pub fn read(json: &str) -> Result<(Snapshot, Vec<Finding>), ReadError> {
             holds: document.dropped.holds,
             waits: document.dropped.waits,
             resources: document.dropped.resources,
+            orders: 0,
         },
+        learned: Vec::new(),
+        orders: Vec::new(),
+        runtimes: Vec::new(),
     };
     for h in document.holds {
         if let Some(actor) = actor(&h.actor) {
@@ -192,6 +197,7 @@ fn resource(r: doc::Resource, sites: &mut Sites) -> Resource {
             long_held: r.settings.long_held,
             grows: r.settings.grows,
         },
+        history: History::default(),
     }
 }
 
@@ -210,6 +216,7 @@ fn hold(h: doc::Hold, holder: ActorId, sites: &mut Sites) -> Result<Hold, ReadEr
         owned: h.owned,
         future: address(&h.future)?,
         poller: address(&h.poller)?,
+        thread: 0,
     })
 }
 
@@ -228,6 +235,9 @@ fn wait(w: doc::Wait, waiter: ActorId, sites: &mut Sites) -> Result<Wait, ReadEr
         owned: w.owned,
         future: address(&w.future)?,
         poller: address(&w.poller)?,
+        thread: 0,
+        runtime: RuntimeId::NONE,
+        granted_since: None,
     })
 }
 
@@ -297,6 +307,7 @@ fn call(text: &str) -> Result<Call, ReadError> {
     match text {
         "acquire" => Ok(Call::Acquire),
         "try" => Ok(Call::Try),
+        "receive" => Ok(Call::Receive),
         "blocking" => Ok(Call::Blocking),
         _ => Err(word("way to acquire", text)),
     }

@@ -190,6 +190,7 @@ fn call(call: Call) -> &'static str {
     match call {
         Call::Acquire => "acquire",
         Call::Try => "try",
+        Call::Receive => "receive",
         Call::Blocking => "blocking",
     }
 }

@@ -1,0 +1,11 @@
+//! Threads that run tasks and are blocked by a wait.
+
+use super::Rule;
+use crate::diagnose::Context;
+use crate::finding::Finding;
+
+pub(super) const RULE: Rule = Rule { find, stacks: |_| Vec::new() };
+
+fn find(_: &Context<'_>) -> Vec<Finding> {
+    Vec::new()
+}

@@ -1,0 +1,11 @@
+//! Futures that hold, or are queued, are alive, and are no longer polled.
+
+use super::Rule;
+use crate::diagnose::Context;
+use crate::finding::Finding;
+
+pub(super) const RULE: Rule = Rule { find, stacks: |_| Vec::new() };
+
+fn find(_: &Context<'_>) -> Vec<Finding> {
+    Vec::new()
+}

@@ -1,0 +1,11 @@
+//! Two resources are acquired in both orders.
+
+use super::Rule;
+use crate::diagnose::Context;
+use crate::finding::Finding;
+
+pub(super) const RULE: Rule = Rule { find, stacks: |_| Vec::new() };
+
+fn find(_: &Context<'_>) -> Vec<Finding> {
+    Vec::new()
+}
