@@ -6,6 +6,7 @@
 //! know (a new kind, a new code) stay unknown.
 
 mod document;
+mod evidence;
 mod read;
 #[cfg(test)]
 mod tests;

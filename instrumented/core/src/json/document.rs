@@ -19,6 +19,12 @@ pub struct Document {
     #[serde(default)]
     pub stacks: Vec<Stack>,
     #[serde(default)]
+    pub learned: Vec<Learned>,
+    #[serde(default)]
+    pub orders: Vec<Order>,
+    #[serde(default)]
+    pub runtimes: Vec<Runtime>,
+    #[serde(default)]
     pub findings: Vec<Finding>,
     #[serde(default)]
     pub dropped: Dropped,
@@ -82,6 +88,8 @@ pub struct Resource {
     pub counters: Counters,
     #[serde(default)]
     pub settings: Settings,
+    #[serde(default)]
+    pub history: History,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -104,6 +112,44 @@ pub struct Settings {
     pub max_hold_ns: Option<u64>,
     pub long_held: bool,
     pub grows: bool,
+}
+
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct History {
+    pub moved_ns: u64,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub flows: Vec<Flow>,
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub streaks: Vec<Streak>,
+}
+
+/// `direction` is `added`, `forgotten` or `withdrawn`. A flow of a direction that a reader does not know is skipped.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Flow {
+    pub direction: String,
+    pub site: String,
+    pub stack: u32,
+    pub calls: u64,
+    pub units: u64,
+    pub most: u64,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    pub actor: Actor,
+    pub several: bool,
+    pub holding: u64,
+    pub then_released: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Streak {
+    pub actor: Actor,
+    pub site: String,
+    pub stack: u32,
+    pub count: u64,
+    pub since_ns: u64,
+    pub last_ns: u64,
+    pub others: u64,
 }
 
 /// Who acts; `kind` is `task`, `root` or `thread`. An actor of a kind that a reader does not know is skipped
@@ -137,6 +183,8 @@ pub struct Hold {
     pub stack: u32,
     pub future: String,
     pub poller: String,
+    #[serde(default)]
+    pub thread: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -159,6 +207,13 @@ pub struct Wait {
     pub stack: u32,
     pub future: String,
     pub poller: String,
+    #[serde(default)]
+    pub thread: u64,
+    /// 0 outside any.
+    #[serde(default)]
+    pub runtime: u64,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub granted_since_ns: Option<u64>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -178,6 +233,76 @@ pub struct Frame {
     pub address: String,
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub inlined: bool,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Learned {
+    pub stack: u32,
+    pub site: String,
+    pub acquired: u64,
+    pub released: u64,
+    pub elsewhere: u64,
+    pub forgotten: u64,
+    pub brief: u64,
+    pub usual_ns: u64,
+    pub longest_ns: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Runtime {
+    pub id: u64,
+    /// `current-thread` or `multi-thread`; anything else is not known.
+    pub flavor: String,
+    pub workers: u64,
+    pub alive_tasks: u64,
+    pub rested_ns: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Order {
+    pub outer: Side,
+    pub inner: Side,
+    pub held: u64,
+    pub count: u64,
+    pub released: u64,
+    pub elsewhere: u64,
+    pub first_ns: u64,
+    pub last_ns: u64,
+    /// Those whom a reader does not know are skipped.
+    pub seen: Vec<Seen>,
+    pub gates: Vec<Gate>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Side {
+    pub resource: u64,
+    pub kind: String,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
+    pub created: String,
+    pub capacity: u64,
+    pub units: u64,
+    pub site: String,
+    pub stack: u32,
+    pub owned: bool,
+    pub is_static: bool,
+    pub future: String,
+    pub poller: String,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Seen {
+    pub actor: Actor,
+    pub at_ns: u64,
+    /// 0 if not known.
+    pub alive_tasks: u64,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Gate {
+    pub resource: u64,
+    pub capacity: u64,
+    pub units: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -217,4 +342,5 @@ pub struct Dropped {
     pub holds: u64,
     pub waits: u64,
     pub resources: u64,
+    pub orders: u64,
 }

@@ -1,12 +1,12 @@
 //! From the document to the domain.
 
 use super::document::{self as doc, Document};
-use super::{FORMAT, VERSION};
+use super::{FORMAT, VERSION, evidence};
 use crate::finding::{Code, Finding, FindingId, Mark, Verdict};
 use crate::snapshot::{
-    Actor, ActorId, Call, Counters, Dropped, Frame, History, Hold, HoldId, Kind, Moment, Process,
-    Resource, ResourceId, RuntimeId, ScopeId, Settings, Site, SiteId, Snapshot, Stack, StackId,
-    Usage, Wait, WaitId,
+    Actor, ActorId, Call, Counters, Dropped, Frame, Hold, HoldId, Kind, Moment, Process, Resource,
+    ResourceId, RuntimeId, ScopeId, Settings, Site, SiteId, Snapshot, Stack, StackId, Usage, Wait,
+    WaitId,
 };
 use std::collections::HashMap;
 use std::fmt;
@@ -97,11 +97,19 @@ pub fn read(json: &str) -> Result<(Snapshot, Vec<Finding>), ReadError> {
             holds: document.dropped.holds,
             waits: document.dropped.waits,
             resources: document.dropped.resources,
-            orders: 0,
+            orders: document.dropped.orders,
         },
-        learned: Vec::new(),
-        orders: Vec::new(),
-        runtimes: Vec::new(),
+        learned: document
+            .learned
+            .into_iter()
+            .map(|l| evidence::read::learned(l, &mut sites))
+            .collect(),
+        orders: document
+            .orders
+            .into_iter()
+            .map(|o| evidence::read::order(o, &mut sites))
+            .collect::<Result<_, _>>()?,
+        runtimes: document.runtimes.iter().map(evidence::read::runtime).collect(),
     };
     for h in document.holds {
         if let Some(actor) = actor(&h.actor) {
@@ -117,19 +125,20 @@ pub fn read(json: &str) -> Result<(Snapshot, Vec<Finding>), ReadError> {
     // Look-ups search these, and a document may come from anywhere.
     snapshot.resources.sort_by_key(|r| r.id);
     snapshot.stacks.sort_by_key(|s| s.id);
+    snapshot.learned.sort_by_key(|l| l.stack);
     let findings = document.findings.into_iter().map(finding).collect::<Result<_, _>>()?;
     Ok((snapshot, findings))
 }
 
 /// Gives each distinct place its index.
 #[derive(Default)]
-struct Sites {
+pub(super) struct Sites {
     list: Vec<Site>,
     index: HashMap<String, SiteId>,
 }
 
 impl Sites {
-    fn id(&mut self, text: String) -> SiteId {
+    pub(super) fn id(&mut self, text: String) -> SiteId {
         let next = SiteId(u32::try_from(self.list.len()).unwrap_or(u32::MAX));
         *self.index.entry(text).or_insert_with_key(|text| {
             self.list.push(site(text));
@@ -157,13 +166,7 @@ fn site(text: &str) -> Site {
 fn resource(r: doc::Resource, sites: &mut Sites) -> Resource {
     Resource {
         id: ResourceId(r.id),
-        kind: match r.kind.as_str() {
-            "semaphore" => Kind::Semaphore,
-            "mutex" => Kind::Mutex,
-            "rwlock" => Kind::RwLock,
-            "channel" => Kind::Channel,
-            _ => Kind::Unknown,
-        },
+        kind: kind(&r.kind),
         name: r.name.map(Arc::from),
         created: sites.id(r.created),
         created_at: Moment(r.created_ns),
@@ -197,7 +200,17 @@ fn resource(r: doc::Resource, sites: &mut Sites) -> Resource {
             long_held: r.settings.long_held,
             grows: r.settings.grows,
         },
-        history: History::default(),
+        history: evidence::read::history(r.history, sites),
+    }
+}
+
+pub(super) fn kind(text: &str) -> Kind {
+    match text {
+        "semaphore" => Kind::Semaphore,
+        "mutex" => Kind::Mutex,
+        "rwlock" => Kind::RwLock,
+        "channel" => Kind::Channel,
+        _ => Kind::Unknown,
     }
 }
 
@@ -216,7 +229,7 @@ fn hold(h: doc::Hold, holder: ActorId, sites: &mut Sites) -> Result<Hold, ReadEr
         owned: h.owned,
         future: address(&h.future)?,
         poller: address(&h.poller)?,
-        thread: 0,
+        thread: h.thread,
     })
 }
 
@@ -235,9 +248,9 @@ fn wait(w: doc::Wait, waiter: ActorId, sites: &mut Sites) -> Result<Wait, ReadEr
         owned: w.owned,
         future: address(&w.future)?,
         poller: address(&w.poller)?,
-        thread: 0,
-        runtime: RuntimeId::NONE,
-        granted_since: None,
+        thread: w.thread,
+        runtime: RuntimeId(w.runtime),
+        granted_since: w.granted_since_ns.map(Moment),
     })
 }
 
@@ -294,7 +307,7 @@ fn finding(f: doc::Finding) -> Result<Finding, ReadError> {
     })
 }
 
-fn actor(a: &doc::Actor) -> Option<ActorId> {
+pub(super) fn actor(a: &doc::Actor) -> Option<ActorId> {
     match a.kind.as_str() {
         "task" => Some(ActorId::Task(a.id)),
         "root" => Some(ActorId::Root(a.id)),
@@ -313,7 +326,7 @@ fn call(text: &str) -> Result<Call, ReadError> {
     }
 }
 
-fn address(text: &str) -> Result<u64, ReadError> {
+pub(super) fn address(text: &str) -> Result<u64, ReadError> {
     let digits = text.strip_prefix("0x").ok_or_else(|| word("address", text))?;
     u64::from_str_radix(digits, 16).map_err(|_| word("address", text))
 }

@@ -1,7 +1,10 @@
 use super::{read, snapshot};
 use crate::finding::{Code, Finding, Verdict};
 use crate::scenario::Scenario;
-use crate::snapshot::{Actor, ActorId, Kind, Snapshot};
+use crate::snapshot::{
+    Actor, ActorId, Call, Direction, Flavor, Flow, Gate, History, Kind, Learned, Moment, Order,
+    ResourceId, Runtime, RuntimeId, Seen, Side, SiteId, Snapshot, Streak,
+};
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -20,6 +23,7 @@ fn sample() -> (Snapshot, Vec<Finding>) {
     )
     .expect("well-formed");
     let findings = scenario.diagnose();
+    assert_eq!(findings.len(), 1);
     let mut snapshot = scenario.current;
     snapshot.process.pid = 4711;
     snapshot.process.name = "checkout-service".to_owned();
@@ -28,21 +32,114 @@ fn sample() -> (Snapshot, Vec<Finding>) {
     snapshot.resources[1].kind = Kind::Unknown;
     snapshot.actors.push(Actor { id: ActorId::Task(17), name: Some("simulate".into()) });
     snapshot.dropped.stacks = 7;
-    assert_eq!(findings.len(), 1);
+    snapshot.dropped.orders = 8;
+    let (here, actor) = (SiteId(0), ActorId::Task(17));
+    let stack = snapshot.holds[0].stack;
+    snapshot.holds[2].call = Call::Receive;
+    snapshot.waits[0].runtime = RuntimeId(1);
+    snapshot.waits[0].granted_since = Some(Moment(5));
+    snapshot.resources[0].history = History {
+        moved: Moment(3),
+        flows: vec![Flow {
+            direction: Direction::Forgotten,
+            site: here,
+            stack,
+            calls: 2,
+            units: 3,
+            most: 2,
+            first: Moment(1),
+            last: Moment(3),
+            actor,
+            several: true,
+            holding: 1,
+            then_released: 1,
+        }],
+        streaks: vec![Streak {
+            actor,
+            site: here,
+            stack,
+            count: 9,
+            since: Moment(1),
+            last: Moment(2),
+            others: 4,
+        }],
+    };
+    snapshot.learned.push(Learned {
+        stack,
+        site: here,
+        acquired: 9,
+        released: 7,
+        elsewhere: 6,
+        forgotten: 1,
+        brief: 5,
+        usual: Duration::from_nanos(1024),
+        longest: Duration::from_nanos(3000),
+    });
+    let outer = Side {
+        resource: ResourceId(1),
+        kind: Kind::Semaphore,
+        name: Some("db_writes".into()),
+        created: here,
+        capacity: 4,
+        units: 2,
+        site: here,
+        stack,
+        owned: true,
+        is_static: false,
+        future: 0x10,
+        poller: 0x20,
+    };
+    snapshot.orders.push(Order {
+        inner: Side {
+            kind: Kind::Mutex,
+            name: None,
+            owned: false,
+            is_static: true,
+            ..outer.clone()
+        },
+        outer,
+        held: 2,
+        count: 3,
+        released: 1,
+        elsewhere: 2,
+        first: Moment(1),
+        last: Moment(2),
+        seen: vec![Seen { actor, at: Moment(1), alive_tasks: 6 }],
+        gates: vec![Gate { resource: ResourceId(2), capacity: 3, units: 1 }],
+    });
+    snapshot.runtimes.push(Runtime {
+        id: RuntimeId(1),
+        flavor: Flavor::MultiThread,
+        workers: 2,
+        alive_tasks: 5,
+        rested: Moment(4),
+    });
     (snapshot, findings)
+}
+
+/// Every place that a snapshot refers to.
+fn site_ids(snapshot: &mut Snapshot) -> Vec<&mut SiteId> {
+    let mut ids: Vec<&mut SiteId> = Vec::new();
+    for r in &mut snapshot.resources {
+        ids.push(&mut r.created);
+        ids.extend(r.history.flows.iter_mut().map(|f| &mut f.site));
+        ids.extend(r.history.streaks.iter_mut().map(|s| &mut s.site));
+    }
+    ids.extend(snapshot.holds.iter_mut().map(|h| &mut h.site));
+    ids.extend(snapshot.waits.iter_mut().map(|w| &mut w.site));
+    ids.extend(snapshot.learned.iter_mut().map(|l| &mut l.site));
+    for side in snapshot.orders.iter_mut().flat_map(|o| [&mut o.outer, &mut o.inner]) {
+        ids.extend([&mut side.created, &mut side.site]);
+    }
+    ids
 }
 
 /// With places instead of indexes: a reader numbers the places anew.
 fn resolved(snapshot: &Snapshot) -> (Snapshot, Vec<Option<String>>) {
     let mut plain = snapshot.clone();
-    let site = |id| snapshot.site(id).map(ToString::to_string);
-    let places = snapshot.resources.iter().map(|r| site(r.created));
-    let places = places.chain(snapshot.holds.iter().map(|h| site(h.site)));
-    let places = places.chain(snapshot.waits.iter().map(|w| site(w.site))).collect();
+    let site = |id: &mut SiteId| snapshot.site(std::mem::take(id)).map(ToString::to_string);
+    let places = site_ids(&mut plain).into_iter().map(site).collect();
     plain.sites.clear();
-    plain.resources.iter_mut().for_each(|r| r.created.0 = 0);
-    plain.holds.iter_mut().for_each(|h| h.site.0 = 0);
-    plain.waits.iter_mut().for_each(|w| w.site.0 = 0);
     (plain, places)
 }
 
@@ -73,6 +170,9 @@ fn the_first_version_is_read() {
         (2, 3, 1, 2)
     );
     assert_eq!((findings[0].code, findings[0].verdict), (Code::Deadlock, Verdict::Proven));
+    assert_eq!(old.resources[0].history, History::default());
+    assert_eq!((old.waits[0].granted_since, old.waits[0].runtime), (None, RuntimeId::NONE));
+    assert!(old.learned.is_empty() && old.orders.is_empty() && old.runtimes.is_empty());
     assert_eq!(old.stacks[0].frames.as_ref().map(|frames| frames.len()), Some(3));
 }
 
@@ -86,10 +186,20 @@ fn what_a_later_version_adds_is_left_out_or_unknown() {
     json["findings"][0]["code"] = "livelock".into();
     json["findings"][0]["verdict"] = "rumoured".into();
     json["holds"][2]["actor"]["kind"] = "interrupt".into();
+    json["resources"][0]["history"]["flows"][0]["direction"] = "sideways".into();
+    json["resources"][0]["history"]["streaks"][0]["actor"]["kind"] = "interrupt".into();
+    json["orders"][0]["inner"]["kind"] = "barrier".into();
+    json["orders"][0]["seen"][0]["actor"]["kind"] = "interrupt".into();
+    json["runtimes"][0]["flavor"] = "io-uring".into();
     let (found, findings) = read(&json.to_string()).expect("readable");
     assert_eq!(found.resources[0].kind, Kind::Unknown);
     assert_eq!((findings[0].code, findings[0].verdict), (Code::Unknown, Verdict::Unknown));
     assert_eq!(found.holds.len(), written.holds.len() - 1);
+    let history = &found.resources[0].history;
+    assert_eq!((history.flows.len(), history.streaks.len()), (0, 0));
+    assert_eq!(found.orders[0].inner.kind, Kind::Unknown);
+    assert!(found.orders[0].seen.is_empty());
+    assert_eq!(found.runtimes[0].flavor, Flavor::Unknown);
 }
 
 #[test]

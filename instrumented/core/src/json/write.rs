@@ -1,12 +1,13 @@
 //! From the domain to the document.
 
 use super::document::{self as doc, Document};
-use super::{FORMAT, VERSION};
+use super::{FORMAT, VERSION, evidence};
 use crate::finding::Finding;
 use crate::snapshot::{
     Actor, ActorId, Call, Hold, Resource, ResourceId, Site, SiteId, Snapshot, Stack, Wait,
 };
 use crate::text::{self, NoSources, Style};
+use std::time::Duration;
 
 /// The document of a snapshot and what was found in it.
 #[must_use]
@@ -30,12 +31,16 @@ pub fn snapshot(snapshot: &Snapshot, findings: &[Finding]) -> Document {
         waits: snapshot.waits.iter().map(|w| wait(snapshot, w)).collect(),
         actors: snapshot.actors.iter().map(named).collect(),
         stacks: snapshot.stacks.iter().map(stack).collect(),
+        learned: snapshot.learned.iter().map(|l| evidence::write::learned(snapshot, l)).collect(),
+        orders: snapshot.orders.iter().map(|o| evidence::write::order(snapshot, o)).collect(),
+        runtimes: snapshot.runtimes.iter().map(evidence::write::runtime).collect(),
         findings: findings.iter().map(finding).collect(),
         dropped: doc::Dropped {
             stacks: snapshot.dropped.stacks,
             holds: snapshot.dropped.holds,
             waits: snapshot.dropped.waits,
             resources: snapshot.dropped.resources,
+            orders: snapshot.dropped.orders,
         },
     }
 }
@@ -73,13 +78,11 @@ fn resource(snapshot: &Snapshot, r: &Resource) -> doc::Resource {
             held_ns: r.counters.held_nanos,
         },
         settings: doc::Settings {
-            max_hold_ns: r
-                .settings
-                .max_hold
-                .map(|d| u64::try_from(d.as_nanos()).unwrap_or(u64::MAX)),
+            max_hold_ns: r.settings.max_hold.map(nanos),
             long_held: r.settings.long_held,
             grows: r.settings.grows,
         },
+        history: evidence::write::history(snapshot, &r.history),
     }
 }
 
@@ -100,6 +103,7 @@ fn hold(snapshot: &Snapshot, h: &Hold) -> doc::Hold {
         stack: h.stack.0,
         future: address(h.future),
         poller: address(h.poller),
+        thread: h.thread,
     }
 }
 
@@ -120,6 +124,9 @@ fn wait(snapshot: &Snapshot, w: &Wait) -> doc::Wait {
         stack: w.stack.0,
         future: address(w.future),
         poller: address(w.poller),
+        thread: w.thread,
+        runtime: w.runtime.0,
+        granted_since_ns: w.granted_since.map(|m| m.0),
     }
 }
 
@@ -178,12 +185,17 @@ fn name(snapshot: &Snapshot, id: ResourceId) -> Option<String> {
     snapshot.resource(id)?.name.as_deref().map(str::to_owned)
 }
 
-fn site(snapshot: &Snapshot, id: SiteId) -> String {
+pub(super) fn site(snapshot: &Snapshot, id: SiteId) -> String {
     snapshot.site(id).map(Site::to_string).unwrap_or_default()
 }
 
-fn address(address: u64) -> String {
+pub(super) fn address(address: u64) -> String {
     format!("{address:#x}")
+}
+
+/// Whole nanoseconds, as many as there is room for.
+pub(super) fn nanos(duration: Duration) -> u64 {
+    u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn call(call: Call) -> &'static str {
@@ -195,7 +207,7 @@ fn call(call: Call) -> &'static str {
     }
 }
 
-fn actor(id: ActorId) -> doc::Actor {
+pub(super) fn actor(id: ActorId) -> doc::Actor {
     let (kind, id) = match id {
         ActorId::Task(id) => ("task", id),
         ActorId::Root(id) => ("root", id),
