@@ -12,14 +12,21 @@
 //! find deadlock: task 1, task 2; a, b
 //! ```
 //!
-//! - `semaphore NAME CAPACITY` with, as needed: `static`, `closed`, `unsettled`, `grows`, `added N`, `forgotten N`.
-//!   What is neither held nor added goes to the front of the queue, as tokio does it, or is available.
+//! - `semaphore NAME CAPACITY`, `mutex NAME`, `rwlock NAME` with, as needed: `static`, `closed`, `unsettled`, `grows`,
+//!   `long_held`, `max_hold TIME`, `added N`, `forgotten N`, `released N`, `rejected N` (totals), `moving` (units went
+//!   to and fro until now). What is neither held nor added goes to the front of the queue, as tokio does it, or is
+//!   available.
 //! - `task N`, `root N`, `thread N`: who does the lines below it.
 //! - `hold NAME` and `wait NAME`, in the order of time, 100 ms apart, with, as needed: `xN` (units), `owned`, `try`,
 //!   `moved N` (to that task), `once` (not yet there in the earlier snapshot), `soon` (1 ms after the line before),
 //!   `polled` (once more, 0.1 ms later),
-//!   `future N`, `poller N` (a number for the address), and `: PATH`. Without a path, all that an actor does is in
+//!   `back N` (so many earlier holds from this stack came back), `usual TIME` (after at most so long), `elsewhere N` (of
+//!   these, released by others), `future N`, `poller N` (a number for the address), and `: PATH`. Without a path, all that an actor does is in
 //!   one `async` body, each line at a place of its own.
+//! - `add NAME`, `forget NAME`, `withdraw NAME`: units that came or went, with, as needed: `xN` (units a call), `calls N`,
+//!   `several`, `holding N`, `released N` (of these, followed by the release of the hold), and `: PATH`.
+//! - `gave_up NAME` with `times N`, `for TIME`, `others N` (acquired meanwhile), and `: PATH`.
+//! - `after TIME`, such as `after 70s`: so much later. `alive N`: a runtime with so many tasks.
 //! - `PATH` is written outermost first, `run@10 > join!1 > save@12`; see [`frames`].
 //! - `optimised`, and `only` (there is no earlier snapshot).
 //! - `find CODE: ACTORS; SEMAPHORES` and `find nothing`; `says TEXT` for a part of the report.
@@ -28,11 +35,13 @@ use crate::diagnose::{Limits, diagnose};
 use crate::finding::Finding;
 use crate::rules::fnv1a;
 use crate::snapshot::{
-    ActorId, Call, Counters, Frame, History, Hold, HoldId, Kind, Moment, Resource, ResourceId,
-    RuntimeId, ScopeId, Settings, Site, SiteId, Snapshot, Stack, StackId, Usage, Wait, WaitId,
+    ActorId, Call, Counters, Direction, Flow, Frame, History, Hold, HoldId, Kind, Learned, Moment,
+    Resource, ResourceId, Runtime, RuntimeId, ScopeId, Settings, Site, SiteId, Snapshot, Stack,
+    StackId, Streak, Usage, Wait, WaitId,
 };
 use crate::text::{NoSources, Style, render};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Time between two lines, in nanoseconds.
 const STEP: u64 = 100_000_000;
@@ -127,6 +136,8 @@ struct Reader {
     /// Records that the earlier snapshot does not have.
     late_holds: Vec<HoldId>,
     late_waits: Vec<WaitId>,
+    /// Units of these go to and fro.
+    moving: Vec<ResourceId>,
     optimised: bool,
     found: Vec<String>,
     says: Vec<String>,
@@ -146,18 +157,48 @@ struct Record {
     since: Moment,
     site: SiteId,
     stack: StackId,
+    /// Of earlier holds from the same stack.
+    back: u64,
+    elsewhere: u64,
+    usual: Duration,
+    /// Of a flow or a streak.
+    calls: u64,
+    several: bool,
+    holding: u64,
+    released: u64,
+    others: u64,
+    lasted: Duration,
 }
 
 impl Reader {
     fn line(&mut self, line: &str) -> Result<(), String> {
         let (word, rest) = line.split_once(' ').unwrap_or((line, ""));
         match word {
-            "semaphore" => self.semaphore(rest),
+            "semaphore" => self.semaphore(Kind::Semaphore, rest),
+            "mutex" => self.semaphore(Kind::Mutex, &with_capacity(rest, 1)),
+            "rwlock" => self.semaphore(Kind::RwLock, &with_capacity(rest, READERS)),
             "task" => self.actor(ActorId::Task, rest),
             "root" => self.actor(ActorId::Root, rest),
             "thread" => self.actor(ActorId::Thread, rest),
             "hold" => self.hold(rest),
             "wait" => self.wait(rest),
+            "add" => self.flow(Direction::Added, rest),
+            "forget" => self.flow(Direction::Forgotten, rest),
+            "withdraw" => self.flow(Direction::Withdrawn, rest),
+            "gave_up" => self.gave_up(rest),
+            "after" => {
+                self.clock += nanos(time(rest)?);
+                Ok(())
+            }
+            "alive" => {
+                let alive_tasks = parse(rest)?;
+                self.snapshot.runtimes.push(Runtime {
+                    id: RuntimeId(1),
+                    alive_tasks,
+                    ..Runtime::default()
+                });
+                Ok(())
+            }
             "optimised" => {
                 self.optimised = true;
                 Ok(())
@@ -184,14 +225,14 @@ impl Reader {
         Ok(())
     }
 
-    fn semaphore(&mut self, rest: &str) -> Result<(), String> {
+    fn semaphore(&mut self, kind: Kind, rest: &str) -> Result<(), String> {
         let mut words = rest.split_whitespace();
         let name = words.next().ok_or("no name")?;
         let initial = parse(words.next().ok_or("no capacity")?)?;
         let created = self.site(Site { file: "src/limits.rs".into(), line: 1, column: 1 });
         let mut resource = Resource {
             id: ResourceId(self.snapshot.resources.len() as u64 + 1),
-            kind: Kind::Semaphore,
+            kind,
             name: Some(name.into()),
             created,
             created_at: Moment(0),
@@ -214,9 +255,22 @@ impl Reader {
                 "closed" => resource.closed = true,
                 "unsettled" => resource.settled = false,
                 "grows" => resource.settings.grows = true,
-                "added" => resource.added = parse(words.next().ok_or("how many?")?)?,
-                "forgotten" => resource.forgotten = parse(words.next().ok_or("how many?")?)?,
-                _ => return Err(format!("a semaphore cannot be {word:?}")),
+                "long_held" => resource.settings.long_held = true,
+                "moving" => self.moving.push(resource.id),
+                "max_hold" => {
+                    resource.settings.max_hold = Some(time(words.next().ok_or("how long?")?)?);
+                }
+                total => {
+                    let number = parse(words.next().unwrap_or_default())
+                        .map_err(|_| format!("a {} cannot be {word:?}", kind.as_str()))?;
+                    match total {
+                        "added" => resource.added = number,
+                        "forgotten" => resource.forgotten = number,
+                        "released" => resource.counters.released = number,
+                        "rejected" => resource.counters.rejected = number,
+                        _ => return Err(format!("nothing has {word:?}")),
+                    }
+                }
             }
         }
         self.snapshot.resources.push(resource);
@@ -229,6 +283,7 @@ impl Reader {
         if record.once {
             self.late_holds.push(id);
         }
+        self.learn(&record);
         self.snapshot.holds.push(Hold {
             id,
             resource: record.resource,
@@ -275,6 +330,73 @@ impl Reader {
         Ok(())
     }
 
+    /// What is known of a stack by the holds that came from it.
+    fn learn(&mut self, record: &Record) {
+        let learned = &mut self.snapshot.learned;
+        let known = learned.iter_mut().find(|l| l.stack == record.stack);
+        if record.stack == StackId::NONE {
+            return;
+        }
+        if let Some(known) = known {
+            known.acquired += 1;
+            return;
+        }
+        learned.push(Learned {
+            stack: record.stack,
+            site: record.site,
+            acquired: record.back + 1,
+            released: record.back,
+            elsewhere: record.elsewhere,
+            forgotten: 0,
+            brief: 0,
+            usual: record.usual,
+            longest: record.usual,
+        });
+    }
+
+    fn flow(&mut self, direction: Direction, rest: &str) -> Result<(), String> {
+        let record = self.record(rest)?;
+        let resource = self.snapshot.resources.iter_mut().find(|r| r.id == record.resource);
+        let (resource, actor) = resource.zip(self.actor).ok_or("by whom?")?;
+        let units = record.units * record.calls;
+        let total = match direction {
+            Direction::Added => &mut resource.added,
+            Direction::Forgotten | Direction::Withdrawn => &mut resource.forgotten,
+        };
+        *total += units;
+        resource.history.flows.push(Flow {
+            direction,
+            site: record.site,
+            stack: record.stack,
+            calls: record.calls,
+            units,
+            most: record.units,
+            first: Moment(record.since.0.saturating_sub(nanos(record.lasted))),
+            last: record.since,
+            actor,
+            several: record.several,
+            holding: record.holding,
+            then_released: record.released,
+        });
+        Ok(())
+    }
+
+    fn gave_up(&mut self, rest: &str) -> Result<(), String> {
+        let record = self.record(rest)?;
+        let resource = self.snapshot.resources.iter_mut().find(|r| r.id == record.resource);
+        let (resource, actor) = resource.zip(self.actor).ok_or("by whom?")?;
+        resource.history.streaks.push(Streak {
+            actor,
+            site: record.site,
+            stack: record.stack,
+            count: record.calls,
+            since: Moment(record.since.0.saturating_sub(nanos(record.lasted))),
+            last: record.since,
+            others: record.others,
+        });
+        Ok(())
+    }
+
     fn record(&mut self, rest: &str) -> Result<Record, String> {
         let (rest, path) =
             rest.split_once(": ").map_or((rest, None), |(rest, path)| (rest, Some(path.trim())));
@@ -296,6 +418,15 @@ impl Reader {
             since: Moment(0),
             site: SiteId(0),
             stack: StackId::NONE,
+            back: 0,
+            elsewhere: 0,
+            usual: Duration::ZERO,
+            calls: 1,
+            several: false,
+            holding: 0,
+            released: 0,
+            others: 0,
+            lasted: Duration::ZERO,
         };
         let mut step = STEP;
         while let Some(word) = words.next() {
@@ -307,6 +438,15 @@ impl Reader {
                 "polled" => record.polled = true,
                 "soon" => step = STEP / 100,
                 "moved" => record.moved_to = Some(ActorId::Task(number()?)),
+                "usual" => record.usual = time(words.next().ok_or("how long?")?)?,
+                "for" => record.lasted = time(words.next().ok_or("how long?")?)?,
+                "several" => record.several = true,
+                "back" => record.back = number()?,
+                "elsewhere" => record.elsewhere = number()?,
+                "calls" | "times" => record.calls = number()?,
+                "holding" => record.holding = number()?,
+                "released" => record.released = number()?,
+                "others" => record.others = number()?,
                 "future" => record.future = number()?,
                 "poller" => record.poller = number()?,
                 units if units.starts_with('x') => record.units = parse(&units[1..])?,
@@ -363,6 +503,15 @@ impl Reader {
         snapshot.process.debug = !self.optimised;
         snapshot.holds.sort_by_key(|h| h.resource);
         snapshot.waits.sort_by_key(|w| w.resource);
+        snapshot.learned.sort_by_key(|l| l.stack);
+        for r in &mut snapshot.resources {
+            let holds = snapshot.holds.iter().filter(|h| h.resource == r.id).map(|h| h.since);
+            let moved = holds.chain(r.history.flows.iter().map(|flow| flow.last)).max();
+            r.history.moved = moved.unwrap_or_default();
+            if self.moving.contains(&r.id) {
+                r.history.moved = Moment(self.clock + STEP);
+            }
+        }
         let mut previous = snapshot.clone();
         previous.holds.retain(|h| !self.late_holds.contains(&h.id));
         previous.waits.retain(|w| !self.late_waits.contains(&w.id));
@@ -397,6 +546,27 @@ fn settle(snapshot: &mut Snapshot) {
         r.available =
             if r.usage.waiting > 0 { 0 } else { r.capacity().saturating_sub(r.usage.held) };
     }
+}
+
+/// The readers that tokio's lock has room for.
+const READERS: u64 = (u32::MAX >> 3) as u64;
+
+fn with_capacity(rest: &str, capacity: u64) -> String {
+    let (name, settings) = rest.split_once(' ').unwrap_or((rest, ""));
+    format!("{name} {capacity} {settings}")
+}
+
+/// `70s`, `40ms`.
+fn time(text: &str) -> Result<Duration, String> {
+    match (text.strip_suffix("ms"), text.strip_suffix('s')) {
+        (Some(number), _) => Ok(Duration::from_millis(parse(number)?)),
+        (None, Some(number)) => Ok(Duration::from_secs(parse(number)?)),
+        _ => Err(format!("{text:?} is no time")),
+    }
+}
+
+fn nanos(time: Duration) -> u64 {
+    u64::try_from(time.as_nanos()).unwrap_or(u64::MAX)
 }
 
 fn parse(text: &str) -> Result<u64, String> {

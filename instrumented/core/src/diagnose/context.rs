@@ -6,18 +6,22 @@ use crate::diagnose::stuck::{Candidates, Stuck};
 use crate::finding::Finding;
 use crate::path::Path;
 use crate::snapshot::{
-    ActorId, Frame, Hold, HoldId, Kind, Resource, ResourceId, Site, Snapshot, Wait, WaitId,
+    ActorId, Frame, Hold, HoldId, Kind, Moment, Resource, ResourceId, Site, Snapshot, StackId,
+    Wait, WaitId,
 };
 use crate::words;
 use std::cell::{OnceCell, RefCell};
 use std::collections::{HashMap, HashSet};
+use std::time::Duration;
 
 /// The snapshots under diagnosis with their indexes.
 pub(crate) struct Context<'a> {
     pub(crate) now: &'a Snapshot,
     pub(crate) limits: &'a Limits,
     before: Option<&'a Snapshot>,
-    judged: OnceCell<HashSet<ResourceId>>,
+    queues: OnceCell<HashMap<ResourceId, &'a [Wait]>>,
+    held: OnceCell<HashMap<ResourceId, &'a [Hold]>>,
+    balanced: OnceCell<HashSet<ResourceId>>,
     candidates: OnceCell<Candidates<'a>>,
     stuck: OnceCell<Stuck<'a>>,
     waits_before: OnceCell<HashMap<WaitId, &'a Wait>>,
@@ -45,7 +49,9 @@ impl<'a> Context<'a> {
             now,
             limits,
             before,
-            judged: OnceCell::new(),
+            queues: OnceCell::new(),
+            held: OnceCell::new(),
+            balanced: OnceCell::new(),
             candidates: OnceCell::new(),
             stuck: OnceCell::new(),
             waits_before: OnceCell::new(),
@@ -57,17 +63,58 @@ impl<'a> Context<'a> {
     /// How many spawned tasks have not ended and are not known to wait for anything here: those who could still
     /// release what is held, or give back what was forgotten. `None`: not known.
     pub(crate) fn free_tasks(&self) -> Option<u64> {
-        let local = |f: &Frame| f.function.contains("tokio::task::local::");
-        let frames = self.now.stacks.iter().filter_map(|s| s.frames.as_deref());
-        if self.now.runtimes.is_empty() || frames.flatten().any(local) {
-            return None;
-        }
-        let alive = self.now.runtimes.iter().fold(0, |n: u64, r| n.saturating_add(r.alive_tasks));
+        let alive = self.alive_tasks()?;
         // What is set aside for a future that nobody polls says nothing of its task, which may have ended.
         let waits = self.now.waits.iter().filter(|w| w.granted_since.is_none());
         let tasks = waits.map(|w| w.actor).filter(|a| matches!(a, ActorId::Task(_)));
         // More who wait than are alive: there are tasks that no runtime counts.
         alive.checked_sub(tasks.collect::<HashSet<_>>().len() as u64)
+    }
+
+    /// How many spawned tasks have not ended. `None`: not known.
+    pub(crate) fn alive_tasks(&self) -> Option<u64> {
+        let local = |f: &Frame| f.function.contains("tokio::task::local::");
+        let frames = self.now.stacks.iter().filter_map(|s| s.frames.as_deref());
+        if self.now.runtimes.is_empty() || frames.flatten().any(local) {
+            return None;
+        }
+        Some(self.now.runtimes.iter().fold(0, |n: u64, r| n.saturating_add(r.alive_tasks)))
+    }
+
+    /// Who waits for this resource, in queue order.
+    pub(crate) fn queue(&self, id: ResourceId) -> &'a [Wait] {
+        let runs = || self.now.waits.chunk_by(|a, b| a.resource == b.resource);
+        let queues = self.queues.get_or_init(|| runs().map(|run| (run[0].resource, run)).collect());
+        queues.get(&id).copied().unwrap_or_default()
+    }
+
+    /// The holds of this resource, oldest first.
+    pub(crate) fn holds(&self, id: ResourceId) -> &'a [Hold] {
+        let runs = || self.now.holds.chunk_by(|a, b| a.resource == b.resource);
+        let held = self.held.get_or_init(|| runs().map(|run| (run[0].resource, run)).collect());
+        held.get(&id).copied().unwrap_or_default()
+    }
+
+    /// The first who lacks units: what is set aside belongs to those in front.
+    pub(crate) fn first_unserved(&self, r: &Resource) -> Option<&'a Wait> {
+        let mut granted = r.granted();
+        self.queue(r.id).iter().find(|w| {
+            let lacks = w.units > granted;
+            granted = granted.saturating_sub(w.units);
+            lacks
+        })
+    }
+
+    /// For how long no unit has gone to anybody or come from anywhere.
+    pub(crate) fn quiet(&self, r: &Resource) -> Duration {
+        let newest = self.holds(r.id).iter().map(|h| h.since).max();
+        let moved = r.history.moved.max(r.created_at).max(newest.unwrap_or_default());
+        self.now.taken.since(moved)
+    }
+
+    /// For how long something has been so.
+    pub(crate) fn age(&self, since: Moment) -> Duration {
+        self.now.taken.since(since)
     }
 
     /// Notes what these findings explain.
@@ -101,7 +148,12 @@ impl<'a> Context<'a> {
 
     /// Whether a wait on this resource can be judged: its books balance, and no units come from outside.
     pub(crate) fn is_judged(&self, r: &Resource) -> bool {
-        self.judged.get_or_init(|| judged(self.now)).contains(&r.id)
+        self_contained(r) && self.balances(r)
+    }
+
+    /// Whether the books of a resource that somebody waits for can be relied on.
+    pub(crate) fn balances(&self, r: &Resource) -> bool {
+        self.balanced.get_or_init(|| balanced(self.now)).contains(&r.id)
     }
 
     /// What could be stuck, told without names.
@@ -116,16 +168,21 @@ impl<'a> Context<'a> {
 
     /// The function that waits, `` `store::save` ``, if its name is known.
     pub(crate) fn function(&self, wait: &Wait) -> Option<String> {
-        self.path(wait)?.function().map(|function| format!("`{function}`"))
+        self.function_of(wait.stack)
     }
 
-    fn path(&self, wait: &Wait) -> Option<Path<'a>> {
-        Some(Path::new(self.now.stack(wait.stack)?.frames.as_deref()?))
+    /// The function at the end of this stack, `` `store::save` ``, if its name is known.
+    pub(crate) fn function_of(&self, stack: StackId) -> Option<String> {
+        self.path(stack)?.function().map(|function| format!("`{function}`"))
+    }
+
+    fn path(&self, stack: StackId) -> Option<Path<'a>> {
+        Some(Path::new(self.now.stack(stack)?.frames.as_deref()?))
     }
 
     /// Whether a timeout or a `select!`, however far out, may end the wait.
     pub(crate) fn has_way_out(&self, wait: &Wait) -> bool {
-        self.path(wait).is_some_and(|path| path.has_way_out())
+        self.path(wait.stack).is_some_and(|path| path.has_way_out())
     }
 
     /// Who waits: the function, or the actor where its name is not known.
@@ -151,6 +208,11 @@ impl<'a> Context<'a> {
             .is_some_and(|b| (b.resource, b.units, b.moved_to) == (h.resource, h.units, h.moved_to))
     }
 
+    /// The resource as it was before.
+    pub(crate) fn resource_before(&self, id: ResourceId) -> Option<&'a Resource> {
+        self.before?.resource(id)
+    }
+
     /// The resource has as many units as before.
     pub(crate) fn confirmed_capacity(&self, r: &Resource) -> bool {
         let before = self.before.and_then(|before| before.resource(r.id));
@@ -159,7 +221,7 @@ impl<'a> Context<'a> {
 }
 
 /// The resources with waits whose books can be relied on.
-fn judged(snapshot: &Snapshot) -> HashSet<ResourceId> {
+fn balanced(snapshot: &Snapshot) -> HashSet<ResourceId> {
     let mut queues: HashMap<ResourceId, (u64, Vec<u64>)> = HashMap::new();
     for w in &snapshot.waits {
         queues.entry(w.resource).or_default().1.push(w.units);
@@ -174,7 +236,7 @@ fn judged(snapshot: &Snapshot) -> HashSet<ResourceId> {
     }
     let sound = |id: ResourceId, held: u64, wanted: Vec<u64>| {
         let r = snapshot.resource(id)?;
-        (self_contained(r) && balance(r, held, wanted).is_ok()).then_some(id)
+        (r.settled && balance(r, held, wanted).is_ok()).then_some(id)
     };
     queues.into_iter().filter_map(|(id, (held, wanted))| sound(id, held, wanted)).collect()
 }

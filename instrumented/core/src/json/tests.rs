@@ -64,7 +64,7 @@ fn sample() -> (Snapshot, Vec<Finding>) {
             others: 4,
         }],
     };
-    snapshot.learned.push(Learned {
+    snapshot.learned = vec![Learned {
         stack,
         site: here,
         acquired: 9,
@@ -74,7 +74,7 @@ fn sample() -> (Snapshot, Vec<Finding>) {
         brief: 5,
         usual: Duration::from_nanos(1024),
         longest: Duration::from_nanos(3000),
-    });
+    }];
     let outer = Side {
         resource: ResourceId(1),
         kind: Kind::Semaphore,
