@@ -3,12 +3,14 @@
 //! To the wire everything fits, cut to the [`limits`]. From the wire nothing is trusted: what cannot be
 //! true is an [`Error`], and what is only newer than this version becomes `Unknown`.
 
+mod evidence;
+
 use crate::limits;
 use crate::v1;
 use holdup_core::finding::{Code, Finding, FindingId, Mark, Verdict};
 use holdup_core::snapshot::{
     Actor, ActorId, Call, Counters, Dropped, Frame, Hold, HoldId, Kind, Moment, Process, Resource,
-    ResourceId, ScopeId, Settings, Site, SiteId, Stack, StackId, Usage, Wait, WaitId,
+    ResourceId, RuntimeId, ScopeId, Settings, Site, SiteId, Stack, StackId, Usage, Wait, WaitId,
 };
 use std::fmt;
 use std::sync::Arc;
@@ -112,7 +114,7 @@ impl From<Call> for v1::Call {
         match call {
             Call::Acquire => Self::Acquire,
             Call::Try => Self::Try,
-            Call::Receive => Self::Unspecified,
+            Call::Receive => Self::Receive,
             Call::Blocking => Self::Blocking,
         }
     }
@@ -125,6 +127,7 @@ impl From<v1::Call> for Call {
             v1::Call::Acquire | v1::Call::Unspecified => Self::Acquire,
             v1::Call::Try => Self::Try,
             v1::Call::Blocking => Self::Blocking,
+            v1::Call::Receive => Self::Receive,
         }
     }
 }
@@ -310,6 +313,7 @@ impl From<&Resource> for v1::Resource {
             usage: Some((&resource.usage).into()),
             counters: Some((&resource.counters).into()),
             settings: Some((&resource.settings).into()),
+            history: Some((&resource.history).into()),
         }
     }
 }
@@ -342,7 +346,7 @@ impl TryFrom<v1::Resource> for Resource {
             usage,
             counters: resource.counters.unwrap_or_default().into(),
             settings: resource.settings.unwrap_or_default().into(),
-            history: holdup_core::snapshot::History::default(),
+            history: resource.history.unwrap_or_default().try_into()?,
         })
     }
 }
@@ -363,6 +367,7 @@ impl From<&Hold> for v1::Hold {
             owned: hold.owned,
             future: hold.future,
             poller: hold.poller,
+            thread: hold.thread,
         }
     }
 }
@@ -385,7 +390,7 @@ impl TryFrom<v1::Hold> for Hold {
             owned: hold.owned,
             future: hold.future,
             poller: hold.poller,
-            thread: 1,
+            thread: hold.thread,
         })
     }
 }
@@ -406,6 +411,9 @@ impl From<&Wait> for v1::Wait {
             owned: wait.owned,
             future: wait.future,
             poller: wait.poller,
+            thread: wait.thread,
+            runtime: wait.runtime.0,
+            granted_since: wait.granted_since.map(|since| since.0),
         }
     }
 }
@@ -428,9 +436,9 @@ impl TryFrom<v1::Wait> for Wait {
             owned: wait.owned,
             future: wait.future,
             poller: wait.poller,
-            thread: 1,
-            runtime: holdup_core::snapshot::RuntimeId::NONE,
-            granted_since: None,
+            thread: wait.thread,
+            runtime: RuntimeId(wait.runtime),
+            granted_since: wait.granted_since.map(Moment),
         })
     }
 }
@@ -491,6 +499,7 @@ impl From<&Dropped> for v1::Dropped {
             holds: dropped.holds,
             waits: dropped.waits,
             resources: dropped.resources,
+            orders: dropped.orders,
         }
     }
 }
@@ -502,7 +511,7 @@ impl From<v1::Dropped> for Dropped {
             holds: dropped.holds,
             waits: dropped.waits,
             resources: dropped.resources,
-            orders: 0,
+            orders: dropped.orders,
         }
     }
 }

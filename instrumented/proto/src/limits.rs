@@ -32,6 +32,10 @@ pub const FRAMES: usize = 256;
 pub const MARKS: usize = 64;
 /// Resources, actors, holds or waits that one finding lists.
 pub const PARTIES: usize = 256;
+/// Flows of a resource, and its streaks.
+pub const FLOWS: usize = 64;
+/// Actors that an order names, and its gates.
+pub const SEEN: usize = 64;
 
 /// Records on a page of holds or waits.
 pub const PAGE: usize = 1000;

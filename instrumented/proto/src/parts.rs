@@ -44,6 +44,9 @@ enum Record {
     Wait(v1::Wait),
     Stack(v1::Stack),
     Finding(v1::Finding),
+    Learned(v1::Learned),
+    Order(v1::Order),
+    Runtime(v1::Runtime),
 }
 
 impl Record {
@@ -59,6 +62,9 @@ impl Record {
                 Self::Wait(wait) => wait.encoded_len(),
                 Self::Stack(stack) => stack.encoded_len(),
                 Self::Finding(finding) => finding.encoded_len(),
+                Self::Learned(learned) => learned.encoded_len(),
+                Self::Order(order) => order.encoded_len(),
+                Self::Runtime(runtime) => runtime.encoded_len(),
             }
     }
 
@@ -72,6 +78,9 @@ impl Record {
             Self::Wait(wait) => part.waits.push(wait),
             Self::Stack(stack) => part.stacks.push(stack),
             Self::Finding(finding) => part.findings.push(finding),
+            Self::Learned(learned) => part.learned.push(learned),
+            Self::Order(order) => part.orders.push(order),
+            Self::Runtime(runtime) => part.runtimes.push(runtime),
         }
     }
 }
@@ -117,8 +126,11 @@ impl Parts {
             .chain(snapshot.resources.into_iter().map(|it| Record::Resource((&it).into())))
             .chain(findings.into_iter().map(|it| Record::Finding((&it).into())))
             .chain(snapshot.actors.into_iter().map(|it| Record::Actor((&it).into())))
+            .chain(snapshot.runtimes.into_iter().map(|it| Record::Runtime((&it).into())))
             .chain(snapshot.waits.into_iter().map(|it| Record::Wait((&it).into())))
             .chain(snapshot.holds.into_iter().map(|it| Record::Hold((&it).into())))
+            .chain(snapshot.learned.into_iter().map(|it| Record::Learned((&it).into())))
+            .chain(snapshot.orders.into_iter().map(|it| Record::Order((&it).into())))
             .chain(snapshot.stacks.into_iter().map(|it| Record::Stack((&it).into())));
         Self::new(Some(head), records)
     }
@@ -398,8 +410,8 @@ impl Assembler {
             self.resources.remove(&ResourceId(id));
         }
         for resource in part.resources {
-            room.take::<Resource>(resource.encoded_len())?;
             let resource = Resource::try_from(resource)?;
+            room.take(weight(&resource))?;
             self.resources.insert(resource.id, resource);
         }
         room.extend(&mut snapshot.sites, part.sites)?;
@@ -407,6 +419,9 @@ impl Assembler {
         room.extend(&mut snapshot.holds, part.holds)?;
         room.extend(&mut snapshot.waits, part.waits)?;
         room.extend(&mut snapshot.stacks, part.stacks)?;
+        room.extend(&mut snapshot.learned, part.learned)?;
+        room.extend(&mut snapshot.orders, part.orders)?;
+        room.extend(&mut snapshot.runtimes, part.runtimes)?;
         room.extend(findings, part.findings)?;
         if findings.len() > limits::FINDINGS {
             return Err(Error::new("too many findings"));
@@ -418,30 +433,32 @@ impl Assembler {
 
     /// The picture as it is now. Records are handed over, the rest stays for the changes to come.
     fn complete(&mut self) -> Picture {
-        let Snapshot { holds, waits, actors, stacks, .. } = &mut self.picture.snapshot;
-        let (holds, waits, actors) = (mem::take(holds), mem::take(waits), mem::take(actors));
-        let mut stacks = mem::take(stacks);
-        // The core finds stacks by bisection.
-        stacks.sort_by_key(|stack| stack.id);
-        let mut picture = self.picture.clone();
-        picture.snapshot = Snapshot {
+        let all = &mut self.picture.snapshot;
+        let mut records = Snapshot {
             resources: self.resources.values().cloned().collect(),
-            holds,
-            waits,
-            actors,
-            stacks,
-            ..picture.snapshot
+            holds: mem::take(&mut all.holds),
+            waits: mem::take(&mut all.waits),
+            actors: mem::take(&mut all.actors),
+            stacks: mem::take(&mut all.stacks),
+            learned: mem::take(&mut all.learned),
+            orders: mem::take(&mut all.orders),
+            runtimes: mem::take(&mut all.runtimes),
+            ..Snapshot::default()
         };
+        // The core finds these by bisection.
+        records.stacks.sort_by_key(|stack| stack.id);
+        records.learned.sort_by_key(|learned| learned.stack);
+        let mut picture = self.picture.clone();
+        let Snapshot { taken, process, sites, dropped, .. } = mem::take(&mut picture.snapshot);
+        picture.snapshot = Snapshot { taken, process, sites, dropped, ..records };
         picture
     }
 
     fn begin(&mut self, head: v1::Head) {
         let picture = &mut self.picture;
         let sites = picture.snapshot.sites.iter();
-        let names = self.resources.values().filter_map(|it| it.name.as_deref());
         self.weight = sites.map(|it| size_of::<Site>() + it.file.len()).sum::<usize>()
-            + names.map(str::len).sum::<usize>()
-            + self.resources.len() * size_of::<Resource>();
+            + self.resources.values().map(weight).sum::<usize>();
         if head.findings_told {
             picture.findings.clear();
             picture.findings_left_out = head.findings_left_out;
@@ -457,6 +474,14 @@ impl Assembler {
     }
 }
 
+/// Roughly the memory that a resource takes.
+fn weight(resource: &Resource) -> usize {
+    size_of::<Resource>()
+        + resource.name.as_deref().map_or(0, str::len)
+        + size_of_val(resource.history.flows.as_slice())
+        + size_of_val(resource.history.streaks.as_slice())
+}
+
 /// The room that is left for a picture.
 struct Room<'a> {
     weight: &'a mut usize,
@@ -464,8 +489,8 @@ struct Room<'a> {
 }
 
 impl Room<'_> {
-    fn take<T>(&mut self, encoded: usize) -> Result<(), Error> {
-        *self.weight = self.weight.saturating_add(size_of::<T>() + encoded);
+    fn take(&mut self, bytes: usize) -> Result<(), Error> {
+        *self.weight = self.weight.saturating_add(bytes);
         if *self.weight > self.limit {
             return Err(Error::new("a picture that is too large"));
         }
@@ -481,7 +506,7 @@ impl Room<'_> {
         Error: From<T::Error>,
     {
         for record in wire {
-            self.take::<T>(record.encoded_len())?;
+            self.take(size_of::<T>() + record.encoded_len())?;
             list.push(T::try_from(record)?);
         }
         Ok(())

@@ -69,6 +69,15 @@ pub struct Part {
     /// The findings, if the head says so.
     #[prost(message, repeated, tag = "10")]
     pub findings: ::prost::alloc::vec::Vec<Finding>,
+    /// What was learned of the holds from each call stack. In a snapshot only.
+    #[prost(message, repeated, tag = "11")]
+    pub learned: ::prost::alloc::vec::Vec<Learned>,
+    /// What was acquired while something was held. In a snapshot only.
+    #[prost(message, repeated, tag = "12")]
+    pub orders: ::prost::alloc::vec::Vec<Order>,
+    /// The runtimes. In a snapshot only.
+    #[prost(message, repeated, tag = "13")]
+    pub runtimes: ::prost::alloc::vec::Vec<Runtime>,
 }
 /// What is true of a whole picture.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -261,7 +270,7 @@ pub struct PlacedSite {
     pub site: ::core::option::Option<Site>,
 }
 /// One instance of a primitive.
-#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+#[derive(Clone, PartialEq, ::prost::Message)]
 pub struct Resource {
     /// Which one.
     #[prost(uint64, tag = "1")]
@@ -311,6 +320,9 @@ pub struct Resource {
     /// What the user said.
     #[prost(message, optional, tag = "16")]
     pub settings: ::core::option::Option<Settings>,
+    /// What the live records do not tell.
+    #[prost(message, optional, tag = "17")]
+    pub history: ::core::option::Option<History>,
 }
 /// The totals of a resource's live records.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -372,6 +384,84 @@ pub struct Settings {
     #[prost(bool, tag = "3")]
     pub grows: bool,
 }
+/// What happened on a resource that its live records do not tell.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct History {
+    /// When units last went to somebody or came from somewhere.
+    #[prost(uint64, tag = "1")]
+    pub moved: u64,
+    /// Where units came from outside, and where they went for good; one for each call stack.
+    #[prost(message, repeated, tag = "2")]
+    pub flows: ::prost::alloc::vec::Vec<Flow>,
+    /// Who gave up waiting, again and again, without ever being served.
+    #[prost(message, repeated, tag = "3")]
+    pub streaks: ::prost::alloc::vec::Vec<Streak>,
+}
+/// Units that came from outside or went for good, by the call stack that did it.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Flow {
+    /// Which way. Readers leave out what they do not know.
+    #[prost(enumeration = "Direction", tag = "1")]
+    pub direction: i32,
+    /// The number of the place.
+    #[prost(uint32, tag = "2")]
+    pub site: u32,
+    /// The call stack; 0 if none was recorded.
+    #[prost(uint32, tag = "3")]
+    pub stack: u32,
+    /// Calls.
+    #[prost(uint64, tag = "4")]
+    pub calls: u64,
+    /// Units of all calls.
+    #[prost(uint64, tag = "5")]
+    pub units: u64,
+    /// Units of the largest call.
+    #[prost(uint64, tag = "6")]
+    pub most: u64,
+    /// The first call.
+    #[prost(uint64, tag = "7")]
+    pub first: u64,
+    /// The last call.
+    #[prost(uint64, tag = "8")]
+    pub last: u64,
+    /// Who called first.
+    #[prost(message, optional, tag = "9")]
+    pub actor: ::core::option::Option<ActorId>,
+    /// Others called, too.
+    #[prost(bool, tag = "10")]
+    pub several: bool,
+    /// Calls by an actor that had a hold of the resource at that time.
+    #[prost(uint64, tag = "11")]
+    pub holding: u64,
+    /// Of these, how many were followed by the release of that hold.
+    #[prost(uint64, tag = "12")]
+    pub then_released: u64,
+}
+/// Acquires that one actor gave up at one place, one after the other, with none served between.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Streak {
+    /// Who.
+    #[prost(message, optional, tag = "1")]
+    pub actor: ::core::option::Option<ActorId>,
+    /// The number of the place where the acquire was called.
+    #[prost(uint32, tag = "2")]
+    pub site: u32,
+    /// The call stack of the last one; 0 if none was recorded.
+    #[prost(uint32, tag = "3")]
+    pub stack: u32,
+    /// How many.
+    #[prost(uint64, tag = "4")]
+    pub count: u64,
+    /// When the first one began to wait.
+    #[prost(uint64, tag = "5")]
+    pub since: u64,
+    /// When the last one was given up.
+    #[prost(uint64, tag = "6")]
+    pub last: u64,
+    /// What others acquired meanwhile.
+    #[prost(uint64, tag = "7")]
+    pub others: u64,
+}
 /// One permit object that is alive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
 pub struct Hold {
@@ -414,6 +504,9 @@ pub struct Hold {
     /// The data pointer of the waker it was polled with; 0 if there was none.
     #[prost(uint64, tag = "13")]
     pub poller: u64,
+    /// The thread it was acquired on, by a number of holdup's.
+    #[prost(uint64, tag = "14")]
+    pub thread: u64,
 }
 /// One acquire that has been polled and is not ready.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
@@ -457,6 +550,15 @@ pub struct Wait {
     /// The data pointer of the waker it was last polled with.
     #[prost(uint64, tag = "13")]
     pub poller: u64,
+    /// The thread of its first poll, by a number of holdup's.
+    #[prost(uint64, tag = "14")]
+    pub thread: u64,
+    /// The runtime of its first poll; 0 outside any.
+    #[prost(uint64, tag = "15")]
+    pub runtime: u64,
+    /// Since when it has been seen to have all its units set aside for it, without a poll.
+    #[prost(uint64, optional, tag = "16")]
+    pub granted_since: ::core::option::Option<u64>,
 }
 /// One distinct call stack.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -505,6 +607,159 @@ pub struct Dropped {
     /// Resources.
     #[prost(uint64, tag = "4")]
     pub resources: u64,
+    /// Orders of acquires.
+    #[prost(uint64, tag = "5")]
+    pub orders: u64,
+}
+/// What was learned of the holds that came from one call stack.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Learned {
+    /// Which stack.
+    #[prost(uint32, tag = "1")]
+    pub stack: u32,
+    /// The number of the place where the acquire was called.
+    #[prost(uint32, tag = "2")]
+    pub site: u32,
+    /// Holds so far.
+    #[prost(uint64, tag = "3")]
+    pub acquired: u64,
+    /// Of these, released.
+    #[prost(uint64, tag = "4")]
+    pub released: u64,
+    /// Of the released ones, how many by another actor than the one that had acquired them.
+    #[prost(uint64, tag = "5")]
+    pub elsewhere: u64,
+    /// Forgotten.
+    #[prost(uint64, tag = "6")]
+    pub forgotten: u64,
+    /// Of the released ones, how many had been held for less than 20 µs.
+    #[prost(uint64, tag = "7")]
+    pub brief: u64,
+    /// The time that 99 of 100 released holds had been held for at most, roughly.
+    #[prost(uint64, tag = "8")]
+    pub usual: u64,
+    /// The longest time that a released hold had been held for.
+    #[prost(uint64, tag = "9")]
+    pub longest: u64,
+}
+/// A tokio runtime that has used an instrumented primitive.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Runtime {
+    /// Which one.
+    #[prost(uint64, tag = "1")]
+    pub id: u64,
+    /// How it runs its tasks.
+    #[prost(enumeration = "Flavor", tag = "2")]
+    pub flavor: i32,
+    /// Worker threads.
+    #[prost(uint64, tag = "3")]
+    pub workers: u64,
+    /// Spawned tasks that have not ended.
+    #[prost(uint64, tag = "4")]
+    pub alive_tasks: u64,
+    /// Each worker has been idle at some time after this.
+    #[prost(uint64, tag = "5")]
+    pub rested: u64,
+}
+/// Something was acquired while its actor had a hold, one for each pair of resources and call stacks.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Order {
+    /// What was held.
+    #[prost(message, optional, tag = "1")]
+    pub outer: ::core::option::Option<Side>,
+    /// What was acquired.
+    #[prost(message, optional, tag = "2")]
+    pub inner: ::core::option::Option<Side>,
+    /// The most units of the outer resource that the actor had in all.
+    #[prost(uint64, tag = "3")]
+    pub held: u64,
+    /// How often.
+    #[prost(uint64, tag = "4")]
+    pub count: u64,
+    /// How often the outer hold was released by its own actor, after the inner one was acquired.
+    #[prost(uint64, tag = "5")]
+    pub released: u64,
+    /// How often it was released or used by another.
+    #[prost(uint64, tag = "6")]
+    pub elsewhere: u64,
+    /// The first time.
+    #[prost(uint64, tag = "7")]
+    pub first: u64,
+    /// The last time.
+    #[prost(uint64, tag = "8")]
+    pub last: u64,
+    /// Who did it: the first few, each once.
+    #[prost(message, repeated, tag = "9")]
+    pub seen: ::prost::alloc::vec::Vec<Seen>,
+    /// What was held each time, since before the outer one.
+    #[prost(message, repeated, tag = "10")]
+    pub gates: ::prost::alloc::vec::Vec<Gate>,
+}
+/// What an order knows of one side.
+#[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Side {
+    /// Of which resource; it may be gone by now.
+    #[prost(uint64, tag = "1")]
+    pub resource: u64,
+    /// Its kind.
+    #[prost(enumeration = "Kind", tag = "2")]
+    pub kind: i32,
+    /// Its name.
+    #[prost(string, optional, tag = "3")]
+    pub name: ::core::option::Option<::prost::alloc::string::String>,
+    /// The number of the place where it was created.
+    #[prost(uint32, tag = "4")]
+    pub created: u32,
+    /// Its capacity.
+    #[prost(uint64, tag = "5")]
+    pub capacity: u64,
+    /// Units asked for.
+    #[prost(uint64, tag = "6")]
+    pub units: u64,
+    /// The number of the place where the acquire was called.
+    #[prost(uint32, tag = "7")]
+    pub site: u32,
+    /// The call stack; 0 if none was recorded.
+    #[prost(uint32, tag = "8")]
+    pub stack: u32,
+    /// It does not borrow the resource.
+    #[prost(bool, tag = "9")]
+    pub owned: bool,
+    /// A borrowed permit of the resource can be anywhere.
+    #[prost(bool, tag = "10")]
+    pub is_static: bool,
+    /// The acquire future's address, the first time.
+    #[prost(uint64, tag = "11")]
+    pub future: u64,
+    /// The data pointer of its waker, the first time.
+    #[prost(uint64, tag = "12")]
+    pub poller: u64,
+}
+/// Somebody who was seen to acquire in an order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Seen {
+    /// Who.
+    #[prost(message, optional, tag = "1")]
+    pub actor: ::core::option::Option<ActorId>,
+    /// When first.
+    #[prost(uint64, tag = "2")]
+    pub at: u64,
+    /// Tasks of its runtime that had not ended at that time; 0 if not known.
+    #[prost(uint64, tag = "3")]
+    pub alive_tasks: u64,
+}
+/// A resource that was held around an order.
+#[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]
+pub struct Gate {
+    /// Which one.
+    #[prost(uint64, tag = "1")]
+    pub resource: u64,
+    /// Its capacity.
+    #[prost(uint64, tag = "2")]
+    pub capacity: u64,
+    /// Units held of it, at least.
+    #[prost(uint64, tag = "3")]
+    pub units: u64,
 }
 /// One conclusion.
 #[derive(Clone, PartialEq, ::prost::Message)]
@@ -615,6 +870,8 @@ pub enum Call {
     Try = 2,
     /// A `blocking_` call.
     Blocking = 3,
+    /// Not asked for: the unread messages of a channel, which whoever received last gives back.
+    Receive = 4,
 }
 impl Call {
     /// String value of the enum field names used in the ProtoBuf definition.
@@ -627,6 +884,7 @@ impl Call {
             Self::Acquire => "CALL_ACQUIRE",
             Self::Try => "CALL_TRY",
             Self::Blocking => "CALL_BLOCKING",
+            Self::Receive => "CALL_RECEIVE",
         }
     }
     /// Creates an enum from field names used in the ProtoBuf definition.
@@ -636,6 +894,7 @@ impl Call {
             "CALL_ACQUIRE" => Some(Self::Acquire),
             "CALL_TRY" => Some(Self::Try),
             "CALL_BLOCKING" => Some(Self::Blocking),
+            "CALL_RECEIVE" => Some(Self::Receive),
             _ => None,
         }
     }
@@ -677,6 +936,76 @@ impl Verdict {
             "VERDICT_SUSPECTED" => Some(Self::Suspected),
             "VERDICT_HAZARD" => Some(Self::Hazard),
             "VERDICT_RESOLVED" => Some(Self::Resolved),
+            _ => None,
+        }
+    }
+}
+/// Which way units went.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Direction {
+    /// A way that is newer than this list.
+    Unspecified = 0,
+    /// They came from outside.
+    Added = 1,
+    /// They went for good: a permit was forgotten.
+    Forgotten = 2,
+    /// They went for good without having been anybody's.
+    Withdrawn = 3,
+}
+impl Direction {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "DIRECTION_UNSPECIFIED",
+            Self::Added => "DIRECTION_ADDED",
+            Self::Forgotten => "DIRECTION_FORGOTTEN",
+            Self::Withdrawn => "DIRECTION_WITHDRAWN",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "DIRECTION_UNSPECIFIED" => Some(Self::Unspecified),
+            "DIRECTION_ADDED" => Some(Self::Added),
+            "DIRECTION_FORGOTTEN" => Some(Self::Forgotten),
+            "DIRECTION_WITHDRAWN" => Some(Self::Withdrawn),
+            _ => None,
+        }
+    }
+}
+/// How a runtime runs its tasks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, ::prost::Enumeration)]
+#[repr(i32)]
+pub enum Flavor {
+    /// A flavor that is newer than this list.
+    Unspecified = 0,
+    /// All tasks on one thread.
+    CurrentThread = 1,
+    /// On several worker threads.
+    MultiThread = 2,
+}
+impl Flavor {
+    /// String value of the enum field names used in the ProtoBuf definition.
+    ///
+    /// The values are not transformed in any way and thus are considered stable
+    /// (if the ProtoBuf definition does not change) and safe for programmatic use.
+    pub fn as_str_name(&self) -> &'static str {
+        match self {
+            Self::Unspecified => "FLAVOR_UNSPECIFIED",
+            Self::CurrentThread => "FLAVOR_CURRENT_THREAD",
+            Self::MultiThread => "FLAVOR_MULTI_THREAD",
+        }
+    }
+    /// Creates an enum from field names used in the ProtoBuf definition.
+    pub fn from_str_name(value: &str) -> ::core::option::Option<Self> {
+        match value {
+            "FLAVOR_UNSPECIFIED" => Some(Self::Unspecified),
+            "FLAVOR_CURRENT_THREAD" => Some(Self::CurrentThread),
+            "FLAVOR_MULTI_THREAD" => Some(Self::MultiThread),
             _ => None,
         }
     }

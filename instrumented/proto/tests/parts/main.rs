@@ -1,264 +1,23 @@
 //! What goes over the wire comes out as it went in, in small messages.
 
+mod generate;
+
+use generate::{dropped, finding, moment, process, resources, site, snapshot};
 use holdup_core::finding::{Code, Finding, FindingId, Mark, Verdict};
 use holdup_core::snapshot::{
-    Actor, ActorId, Call, Counters, Dropped, Frame, Hold, HoldId, Kind, Moment, Process, Resource,
-    ResourceId, ScopeId, Settings, Site, SiteId, Snapshot, Stack, StackId, Usage, Wait, WaitId,
+    Actor, ActorId, Call, Counters, Direction, Dropped, Flavor, Flow, Frame, Gate, History, Hold,
+    HoldId, Kind, Learned, Moment, Order, Process, Resource, ResourceId, Runtime, ScopeId, Seen,
+    Settings, Side, Site, SiteId, Snapshot, Stack, StackId, Streak, Usage, WaitId,
 };
 use holdup_proto::parts::{Assembler, Current, Listed, Parts, Picture, Told, page};
 use holdup_proto::{limits, v1};
 use proptest::collection::vec;
-use proptest::option;
 use proptest::prelude::*;
 use prost::Message;
 use std::sync::Arc;
 use std::time::Duration;
 
 const ROOMY: usize = 1 << 30;
-
-fn text() -> impl Strategy<Value = String> {
-    "[a-zäß…: /]{0,12}"
-}
-
-fn name() -> impl Strategy<Value = Option<Arc<str>>> {
-    option::of(text().prop_map(Arc::from))
-}
-
-fn moment() -> impl Strategy<Value = Moment> {
-    any::<u64>().prop_map(Moment)
-}
-
-fn actor_id() -> impl Strategy<Value = ActorId> {
-    prop_oneof![
-        any::<u64>().prop_map(ActorId::Task),
-        any::<u64>().prop_map(ActorId::Root),
-        any::<u64>().prop_map(ActorId::Thread),
-    ]
-}
-
-fn call() -> impl Strategy<Value = Call> {
-    prop_oneof![Just(Call::Acquire), Just(Call::Try), Just(Call::Blocking)]
-}
-
-fn site() -> impl Strategy<Value = Site> {
-    (text(), any::<u32>(), any::<u32>()).prop_map(|(file, line, column)| Site {
-        file: file.into(),
-        line,
-        column,
-    })
-}
-
-prop_compose! {
-    fn resource(id: u64)(
-        kind in prop_oneof![Just(Kind::Semaphore), Just(Kind::Mutex), Just(Kind::RwLock), Just(Kind::Channel)],
-        name in name(),
-        (created, scope) in any::<(u32, u64)>(),
-        (is_static, closed, settled) in any::<(bool, bool, bool)>(),
-        created_at in moment(),
-        [initial, added, forgotten, available] in any::<[u32; 4]>(),
-        usage in (any::<[u32; 3]>(), option::of(moment()), option::of(moment())),
-        counters in any::<[u64; 8]>(),
-        max_hold in option::of(any::<u64>()),
-        (long_held, grows) in any::<(bool, bool)>(),
-    ) -> Resource {
-        let ([held, holders, waiting], oldest_hold, oldest_wait) = usage;
-        let [acquired, waited, released, rejected, cancelled, wait_nanos, cancelled_nanos, held_nanos] = counters;
-        Resource {
-            id: ResourceId(id),
-            kind,
-            name,
-            created: SiteId(created),
-            created_at,
-            scope: ScopeId(scope),
-            is_static,
-            initial: initial.into(),
-            added: added.into(),
-            forgotten: forgotten.into(),
-            available: available.into(),
-            closed,
-            settled,
-            usage: Usage {
-                held: held.into(),
-                holders: holders.into(),
-                waiting: waiting.into(),
-                oldest_hold,
-                oldest_wait,
-            },
-            counters: Counters {
-                acquired, waited, released, rejected, cancelled, wait_nanos, cancelled_nanos, held_nanos,
-            },
-            settings: Settings { max_hold: max_hold.map(Duration::from_nanos), long_held, grows },
-            history: holdup_core::snapshot::History::default(),
-        }
-    }
-}
-
-/// Resources with ascending ids.
-fn resources(count: u64) -> impl Strategy<Value = Vec<Resource>> {
-    let some: Vec<_> = (1..=count).map(|id| option::of(resource(id))).collect();
-    some.prop_map(|some| some.into_iter().flatten().collect())
-}
-
-prop_compose! {
-    fn hold()(
-        [id, resource, units, scope, future, poller] in any::<[u64; 6]>(),
-        (stack, site) in any::<(u32, u32)>(),
-        actor in actor_id(),
-        moved_to in option::of(actor_id()),
-        since in moment(),
-        call in call(),
-        owned in any::<bool>(),
-    ) -> Hold {
-        Hold {
-            id: HoldId(id),
-            resource: ResourceId(resource),
-            units,
-            actor,
-            moved_to,
-            scope: ScopeId(scope),
-            stack: StackId(stack),
-            site: SiteId(site),
-            since,
-            call,
-            owned,
-            future,
-            poller,
-            thread: 1,
-        }
-    }
-}
-
-prop_compose! {
-    fn wait()(
-        [id, resource, units, scope, future, poller] in any::<[u64; 6]>(),
-        (stack, site) in any::<(u32, u32)>(),
-        actor in actor_id(),
-        (since, last_poll) in (moment(), moment()),
-        call in call(),
-        owned in any::<bool>(),
-    ) -> Wait {
-        Wait {
-            id: WaitId(id),
-            resource: ResourceId(resource),
-            units,
-            actor,
-            scope: ScopeId(scope),
-            stack: StackId(stack),
-            site: SiteId(site),
-            since,
-            last_poll,
-            call,
-            owned,
-            future,
-            poller,
-            thread: 1,
-            runtime: holdup_core::snapshot::RuntimeId::NONE,
-            granted_since: None,
-        }
-    }
-}
-
-fn frame() -> impl Strategy<Value = Frame> {
-    (text(), option::of(site()), any::<u64>(), any::<bool>()).prop_map(
-        |(function, site, address, inlined)| Frame {
-            function: function.into(),
-            site,
-            address,
-            inlined,
-        },
-    )
-}
-
-fn stack() -> impl Strategy<Value = Stack> {
-    let frames = option::of(vec(frame(), 0..4));
-    (any::<u32>(), vec(any::<u64>(), 0..4), frames).prop_map(|(id, addresses, frames)| Stack {
-        id: StackId(id),
-        addresses: addresses.into(),
-        frames: frames.map(Into::into),
-    })
-}
-
-fn stacks() -> impl Strategy<Value = Vec<Stack>> {
-    vec(stack(), 0..4).prop_map(|mut stacks| {
-        stacks.sort_by_key(|stack| stack.id);
-        stacks
-    })
-}
-
-fn process() -> impl Strategy<Value = Process> {
-    (any::<u32>(), any::<bool>(), [text(), text(), text(), text(), text()]).prop_map(
-        |(pid, debug, [name, executable, version, stacks, working_directory])| Process {
-            pid,
-            name,
-            executable,
-            version,
-            debug,
-            stacks,
-            working_directory,
-        },
-    )
-}
-
-fn dropped() -> impl Strategy<Value = Dropped> {
-    any::<[u64; 4]>().prop_map(|[stacks, holds, waits, resources]| Dropped {
-        orders: 0,
-        stacks,
-        holds,
-        waits,
-        resources,
-    })
-}
-
-prop_compose! {
-    fn finding()(
-        (id, since) in any::<(u64, u64)>(),
-        code in prop::sample::select(Code::ALL),
-        verdict in prop_oneof![
-            Just(Verdict::Proven), Just(Verdict::Suspected), Just(Verdict::Hazard), Just(Verdict::Resolved)
-        ],
-        title in text(),
-        marks in vec((site(), text(), any::<bool>(), any::<u32>()), 0..3),
-        notes in vec(text(), 0..3),
-        help in option::of(text()),
-        [resources, holds, waits] in [vec(any::<u64>(), 0..3), vec(any::<u64>(), 0..3), vec(any::<u64>(), 0..3)],
-        actors in vec(actor_id(), 0..3),
-    ) -> Finding {
-        let marks = marks.into_iter().map(|(site, label, primary, stack)| {
-            Mark { site, label, primary, stack: StackId(stack) }
-        });
-        Finding {
-            id: FindingId(id),
-            code,
-            verdict,
-            title,
-            marks: marks.collect(),
-            notes,
-            help,
-            since: Moment(since),
-            resources: resources.into_iter().map(ResourceId).collect(),
-            actors,
-            holds: holds.into_iter().map(HoldId).collect(),
-            waits: waits.into_iter().map(WaitId).collect(),
-        }
-    }
-}
-
-prop_compose! {
-    fn snapshot()(
-        taken in moment(),
-        process in process(),
-        resources in resources(4),
-        holds in vec(hold(), 0..6),
-        waits in vec(wait(), 0..6),
-        actors in vec((actor_id(), name()), 0..4),
-        sites in vec(site(), 0..4),
-        stacks in stacks(),
-        dropped in dropped(),
-    ) -> Snapshot {
-        let actors = actors.into_iter().map(|(id, name)| Actor { id, name }).collect();
-        Snapshot { taken, process, resources, holds, waits, actors, sites, stacks, dropped, ..Snapshot::default() }
-    }
-}
 
 /// Through the wire, where no message may be too large.
 fn receive(assembler: &mut Assembler, parts: Parts) -> Picture {
@@ -333,7 +92,26 @@ proptest! {
     }
 
     #[test]
-    fn values_of_newer_versions_are_unknown(kind in 5.., call in 4.., verdict in 5.., code in "[a-z]+x-new") {
+    fn whatever_becomes_of_a_message_is_read_or_refused(
+        snapshot in snapshot(),
+        findings in vec(finding(), 0..3),
+        hits in vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+    ) {
+        let mut assembler = Assembler::new(ROOMY);
+        for part in Parts::of_snapshot(snapshot, (1, findings)) {
+            let mut message = part.encode_to_vec();
+            for (place, byte) in &hits {
+                let place = place.index(message.len());
+                message[place] = *byte;
+            }
+            if let Ok(part) = v1::Part::decode(message.as_slice()) {
+                let _ = assembler.add(part);
+            }
+        }
+    }
+
+    #[test]
+    fn values_of_newer_versions_are_unknown(kind in 5.., call in 5.., verdict in 5.., code in "[a-z]+x-new") {
         let resource = v1::Resource { kind, ..v1::Resource::default() };
         prop_assert_eq!(Resource::try_from(resource).expect("it can be true").kind, Kind::Unknown);
         let finding = v1::Finding { verdict, code, ..v1::Finding::default() };
@@ -342,6 +120,14 @@ proptest! {
         let actor = Some(ActorId::Task(1).into());
         let hold = Hold::try_from(v1::Hold { call, actor, ..v1::Hold::default() });
         prop_assert_eq!(hold.expect("it can be true").call, Call::Acquire);
+        let flow = v1::Flow { direction: kind, actor: Some(ActorId::Task(1).into()), ..v1::Flow::default() };
+        let history = v1::History { flows: vec![flow], ..v1::History::default() };
+        prop_assert_eq!(History::try_from(history).expect("it can be true"), History::default());
+        let runtime = v1::Runtime { flavor: kind, ..v1::Runtime::default() };
+        prop_assert_eq!(Runtime::from(runtime).flavor, Flavor::Unknown);
+        let side = Some(v1::Side { kind, ..v1::Side::default() });
+        let order = v1::Order { outer: side.clone(), inner: side, ..v1::Order::default() };
+        prop_assert_eq!(Order::try_from(order).expect("it can be true").inner.kind, Kind::Unknown);
     }
 }
 
@@ -374,7 +160,7 @@ fn a_resource(id: u64, name: &str) -> Resource {
         },
         counters: Counters::default(),
         settings: Settings { max_hold: Some(Duration::MAX), long_held: true, grows: true },
-        history: holdup_core::snapshot::History::default(),
+        history: History::default(),
     }
 }
 
@@ -426,7 +212,67 @@ fn no_message_is_large_whatever_the_names_are() {
         holds: vec![HoldId(u64::MAX); 5000],
         waits: vec![WaitId(u64::MAX); 5000],
     };
+    let actor = ActorId::Root(u64::MAX);
+    let flow = Flow {
+        direction: Direction::Withdrawn,
+        site: SiteId(u32::MAX),
+        stack: StackId(u32::MAX),
+        calls: u64::MAX,
+        units: u64::MAX,
+        most: u64::MAX,
+        first: Moment(u64::MAX),
+        last: Moment(u64::MAX),
+        actor,
+        several: true,
+        holding: u64::MAX,
+        then_released: u64::MAX,
+    };
+    let streak = Streak {
+        actor,
+        site: SiteId(u32::MAX),
+        stack: StackId(u32::MAX),
+        count: u64::MAX,
+        since: Moment(u64::MAX),
+        last: Moment(u64::MAX),
+        others: u64::MAX,
+    };
+    let mut resources: Vec<Resource> =
+        (0..10_000).map(|id| a_resource(id, &"n".repeat(300))).collect();
+    for resource in &mut resources[..100] {
+        resource.history.flows = vec![flow.clone(); 500];
+        resource.history.streaks = vec![streak.clone(); 500];
+    }
+    let side = Side {
+        resource: ResourceId(u64::MAX),
+        kind: Kind::Channel,
+        name: Some(long().into()),
+        created: SiteId(u32::MAX),
+        capacity: u64::MAX,
+        units: u64::MAX,
+        site: SiteId(u32::MAX),
+        stack: StackId(u32::MAX),
+        owned: true,
+        is_static: true,
+        future: u64::MAX,
+        poller: u64::MAX,
+    };
+    let most = u64::MAX;
+    let order = Order {
+        outer: side.clone(),
+        inner: side,
+        held: most,
+        count: most,
+        released: most,
+        elsewhere: most,
+        first: Moment(most),
+        last: Moment(most),
+        seen: vec![Seen { actor, at: Moment(most), alive_tasks: most }; 500],
+        gates: vec![Gate { resource: ResourceId(most), capacity: most, units: most }; 500],
+    };
     let snapshot = Snapshot {
+        orders: vec![order; 200],
+        learned: vec![Learned { acquired: most, ..Learned::default() }; 50_000],
+        runtimes: vec![Runtime { alive_tasks: most, ..Runtime::default() }; 50_000],
         process: Process {
             name: long(),
             executable: long(),
@@ -435,8 +281,8 @@ fn no_message_is_large_whatever_the_names_are() {
             working_directory: long(),
             ..Process::default()
         },
-        resources: (0..10_000).map(|id| a_resource(id, &"n".repeat(300))).collect(),
-        actors: vec![Actor { id: ActorId::Root(u64::MAX), name: Some(long().into()) }; 2000],
+        resources,
+        actors: vec![Actor { id: actor, name: Some(long().into()) }; 2000],
         sites: vec![site; 1000],
         stacks: (0..20).map(stack).collect(),
         ..Snapshot::default()
@@ -446,6 +292,11 @@ fn no_message_is_large_whatever_the_names_are() {
     assert_eq!(picture.snapshot.resources.len(), 10_000);
     assert_eq!(picture.snapshot.resources[0].name.as_deref(), Some(&*"n".repeat(300)));
     assert_eq!(picture.snapshot.stacks.len(), 20);
+    let history = &picture.snapshot.resources[0].history;
+    assert_eq!((history.flows.len(), history.streaks.len()), (limits::FLOWS, limits::FLOWS));
+    let Snapshot { orders, learned, runtimes, .. } = &picture.snapshot;
+    assert_eq!((orders.len(), learned.len(), runtimes.len()), (200, 50_000, 50_000));
+    assert_eq!((orders[0].seen.len(), orders[0].gates.len()), (limits::SEEN, limits::SEEN));
     assert_eq!((picture.findings.len(), picture.findings_left_out), (limits::FINDINGS, 7));
     let title = &picture.findings[0].title;
     assert!(title.len() <= limits::SENTENCE && title.ends_with("🦀…"), "it is cut at a character");
