@@ -50,8 +50,8 @@ pub(crate) fn poller(cx: &Context<'_>) -> u64 {
     cx.waker().data().addr() as u64
 }
 
-/// The number that a task id displays, without formatting it.
-fn number(id: tokio::task::Id) -> u64 {
+/// The number that the id of a task or runtime displays, without formatting it.
+pub(crate) fn number(id: impl Hash) -> u64 {
     struct Take(u64);
     impl Hasher for Take {
         fn finish(&self) -> u64 {

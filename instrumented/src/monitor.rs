@@ -74,6 +74,7 @@ fn sleep() {
     ASLEEP.store(true, Ordering::Relaxed);
     fence(Ordering::SeqCst);
     while registry::oldest_wait().is_none() {
+        registry::rest();
         std::thread::park();
         if !ASLEEP.load(Ordering::Relaxed) {
             return;

@@ -67,6 +67,10 @@ pub(crate) struct Ledger {
     unrecorded: u64,
     holds: Queue<HoldRecord>,
     waits: Queue<WaitRecord>,
+    /// Waits that have units set aside for them, as far as was noticed.
+    marked: usize,
+    /// When units last went anywhere.
+    moved: Moment,
     counters: Counters,
     /// Changes with every change of the books.
     version: u64,
@@ -82,6 +86,8 @@ impl Ledger {
             unrecorded: 0,
             holds: Queue::new(),
             waits: Queue::new(),
+            marked: 0,
+            moved: Moment(0),
             counters: Counters {
                 acquired: 0,
                 waited: 0,
@@ -97,10 +103,9 @@ impl Ledger {
     }
 
     /// A request has to wait. `None`: there is no room for the record.
-    pub(crate) fn wait(&mut self, id: WaitId, request: Request) -> Option<Key> {
+    pub(crate) fn wait(&mut self, id: WaitId, request: Request, runtime: RuntimeId) -> Option<Key> {
         self.version += 1;
         let (last_poll, poller) = (request.since, request.poller);
-        let runtime = RuntimeId::NONE;
         self.waits.push(WaitRecord { id, request, last_poll, poller, runtime, granted_since: None })
     }
 
@@ -108,13 +113,43 @@ impl Ledger {
     pub(crate) fn polled(&mut self, key: Key, now: Moment, poller: u64) {
         if let Some(wait) = self.waits.get_mut(key) {
             (wait.last_poll, wait.poller) = (now, poller);
+            self.marked -= usize::from(wait.granted_since.take().is_some());
         }
+    }
+
+    /// `units` are set aside for the front of the queue, as the books say that balance at `now`.
+    pub(crate) fn granted(&mut self, units: u64, now: Moment) {
+        // Those behind may be marked still: what was counted for them before was on its way elsewhere.
+        let (mut left, mut before, mut after) = (units, self.marked, 0);
+        self.waits.each_mut(|wait| {
+            if left == 0 && before == 0 {
+                return false;
+            }
+            before -= usize::from(wait.granted_since.is_some());
+            if wait.request.units <= left {
+                left -= wait.request.units;
+                after += 1;
+                wait.granted_since.get_or_insert(now);
+            } else {
+                left = 0;
+                wait.granted_since = None;
+            }
+            true
+        });
+        self.marked = after;
+    }
+
+    /// Takes a wait out of the queue.
+    fn unqueue(&mut self, key: Key) -> Option<WaitRecord> {
+        let wait = self.waits.remove(key)?;
+        self.marked -= usize::from(wait.granted_since.is_some());
+        Some(wait)
     }
 
     /// A waiting request ended without a permit: it was dropped, or the resource was closed.
     pub(crate) fn gave_up(&mut self, key: Key, now: Moment) {
         self.version += 1;
-        if let Some(wait) = self.waits.remove(key) {
+        if let Some(wait) = self.unqueue(key) {
             self.counters.cancelled += 1;
             add(&mut self.counters.cancelled_nanos, nanos(now, wait.request.since));
         }
@@ -129,9 +164,10 @@ impl Ledger {
         now: Moment,
     ) -> HoldKey {
         self.version += 1;
+        self.moved = now;
         self.counters.acquired += 1;
         self.held += request.units;
-        if let Some(wait) = waited.and_then(|key| self.waits.remove(key)) {
+        if let Some(wait) = waited.and_then(|key| self.unqueue(key)) {
             self.counters.waited += 1;
             add(&mut self.counters.wait_nanos, nanos(now, wait.request.since));
         }
@@ -171,6 +207,7 @@ impl Ledger {
     pub(crate) fn released(&mut self, key: HoldKey, units: u64, now: Moment) -> Option<ActorId> {
         let hold = self.remove(key, units);
         if key != HoldKey::None {
+            self.moved = now;
             self.counters.released += 1;
         }
         let hold = hold?;
@@ -179,9 +216,10 @@ impl Ledger {
     }
 
     /// A permit of `units` was forgotten: its units are lost.
-    pub(crate) fn forgotten(&mut self, key: HoldKey, units: u64) {
+    pub(crate) fn forgotten(&mut self, key: HoldKey, units: u64, now: Moment) {
         self.remove(key, units);
         if key != HoldKey::None {
+            self.moved = now;
             add(&mut self.forgotten, units);
         }
     }
@@ -227,8 +265,9 @@ impl Ledger {
     }
 
     /// `units` of a permit were given back, and the rest is kept.
-    pub(crate) fn reduced(&mut self, key: HoldKey, units: u64) {
+    pub(crate) fn reduced(&mut self, key: HoldKey, units: u64, now: Moment) {
         self.version += 1;
+        self.moved = now;
         match key {
             HoldKey::At(key) => {
                 self.held = self.held.saturating_sub(units);
@@ -257,14 +296,16 @@ impl Ledger {
     }
 
     /// Units came from outside.
-    pub(crate) fn added(&mut self, units: u64) {
+    pub(crate) fn added(&mut self, units: u64, now: Moment) {
         self.version += 1;
+        self.moved = now;
         add(&mut self.added, units);
     }
 
     /// Free units were taken away for good.
-    pub(crate) fn withdrawn(&mut self, units: u64) {
+    pub(crate) fn withdrawn(&mut self, units: u64, now: Moment) {
         self.version += 1;
+        self.moved = now;
         add(&mut self.forgotten, units);
     }
 
@@ -283,6 +324,10 @@ impl Ledger {
 
     pub(crate) fn total_forgotten(&self) -> u64 {
         self.forgotten
+    }
+
+    pub(crate) fn moved(&self) -> Moment {
+        self.moved
     }
 
     pub(crate) fn counters(&self) -> Counters {
@@ -434,15 +479,15 @@ mod tests {
         assert_eq!(b.ledger.usage().holders, 2);
 
         b.release(three, 1);
-        b.ledger.forgotten(one, 3);
+        b.ledger.forgotten(one, 3, Moment(30));
         b.check();
         assert_eq!((b.ledger.total_forgotten(), b.ledger.usage().held), (3, 0));
 
         b.available += 5;
-        b.ledger.added(5);
+        b.ledger.added(5, Moment(31));
         b.check();
         b.available -= 2;
-        b.ledger.withdrawn(2);
+        b.ledger.withdrawn(2, Moment(32));
         b.check();
         let counters = b.ledger.counters();
         assert_eq!((counters.acquired, counters.released, counters.held_nanos), (2, 1, 20));
@@ -452,8 +497,8 @@ mod tests {
     fn granted_units_belong_to_the_front_of_the_queue() {
         let mut b = Beside::new(3);
         let all = b.acquire(3);
-        let first = b.ledger.wait(WaitId(1), request(2)).expect("room");
-        let second = b.ledger.wait(WaitId(2), request(2)).expect("room");
+        let first = b.ledger.wait(WaitId(1), request(2), RuntimeId::NONE).expect("room");
+        let second = b.ledger.wait(WaitId(2), request(2), RuntimeId::NONE).expect("room");
         b.check();
 
         // The semaphore hands all three out before anybody is polled: two to the first, one to the second.
@@ -474,6 +519,33 @@ mod tests {
         b.available = 1;
         b.check();
         assert_eq!(b.ledger.counters().cancelled_nanos, 30);
+    }
+
+    #[test]
+    fn a_wait_is_marked_while_its_units_lie_ready() {
+        let mut ledger = Ledger::new(4);
+        let keys = [2, 1, 3].map(|units| {
+            let id = WaitId(units);
+            ledger.wait(id, request(units), RuntimeId::NONE).expect("room")
+        });
+        let mut check = |units, now, expected: [Option<u64>; 3]| {
+            ledger.granted(units, Moment(now));
+            let marks: Vec<_> = ledger.waits().iter().map(|wait| wait.granted_since).collect();
+            assert_eq!(marks, expected.map(|since| since.map(Moment)), "{units} at {now}");
+        };
+        check(1, 1, [None, None, None]);
+        check(4, 2, [Some(2), Some(2), None]);
+        check(2, 3, [Some(2), None, None]);
+        check(4, 4, [Some(2), Some(4), None]);
+        check(0, 5, [None, None, None]);
+        check(6, 6, [Some(6), Some(6), Some(6)]);
+        // The second is polled, and has to be seen anew; the first goes, the third is behind none.
+        ledger.polled(keys[1], Moment(7), 0);
+        ledger.gave_up(keys[0], Moment(8));
+        ledger.granted(1, Moment(9));
+        let marks: Vec<_> = ledger.waits().iter().map(|wait| wait.granted_since).collect();
+        assert_eq!(marks, [Some(Moment(9)), None]);
+        assert_eq!(ledger.marked, 1);
     }
 
     #[test]
@@ -517,12 +589,12 @@ mod tests {
     fn totals_without_end_do_not_panic() {
         let mut ledger = Ledger::new(1);
         for _ in 0..64 {
-            ledger.added(1 << 60);
-            ledger.withdrawn(1 << 60);
+            ledger.added(1 << 60, Moment(1));
+            ledger.withdrawn(1 << 60, Moment(1));
         }
-        let wait = ledger.wait(WaitId(1), request(1)).expect("room");
+        let wait = ledger.wait(WaitId(1), request(1), RuntimeId::NONE).expect("room");
         ledger.gave_up(wait, Moment(u64::MAX));
-        let wait = ledger.wait(WaitId(2), request(1)).expect("room");
+        let wait = ledger.wait(WaitId(2), request(1), RuntimeId::NONE).expect("room");
         ledger.gave_up(wait, Moment(u64::MAX));
         assert_eq!(ledger.counters().cancelled_nanos, u64::MAX);
         assert_eq!((ledger.total_added(), ledger.total_forgotten()), (u64::MAX, u64::MAX));

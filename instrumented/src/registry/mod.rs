@@ -6,6 +6,8 @@
 mod ledger;
 mod queue;
 mod resource;
+mod rest;
+mod runtimes;
 mod scope;
 mod sites;
 mod statics;
@@ -52,7 +54,8 @@ impl Room {
     }
 
     fn take(&self) -> bool {
-        if self.used.fetch_add(1, Ordering::Relaxed) < self.most {
+        // In one order with the looks of `is_used`: what is taken is seen, or whoever takes sees what followed.
+        if self.used.fetch_add(1, Ordering::SeqCst) < self.most {
             return true;
         }
         self.give_back();
@@ -154,6 +157,18 @@ pub(crate) fn process() -> Process {
 pub(crate) fn resources() -> Vec<holdup_core::snapshot::Resource> {
     let mut sites = Sites::new();
     REGISTRY.all().iter().map(|resource| resource.summary(&mut sites).0).collect()
+}
+
+/// Whether anything is held or waited for.
+fn is_used() -> bool {
+    [&REGISTRY.holds, &REGISTRY.waits].iter().any(|room| room.used.load(Ordering::SeqCst) > 0)
+}
+
+/// Lets go of what is kept for a diagnosis, unless there is something to diagnose.
+pub(crate) fn rest() {
+    if !is_used() {
+        runtimes::release(is_used);
+    }
 }
 
 /// The oldest wait of the process.
@@ -300,6 +315,8 @@ pub(crate) fn dropped() -> Dropped {
 /// while it was copied is marked as not settled. Stacks have names where they have been resolved before.
 pub(crate) fn snapshot() -> Snapshot {
     let taken = now();
+    // Before the waits are copied: who has been polled by then is known to have been.
+    let mut runtimes = runtimes::sample(taken);
     let mut sites = Sites::new();
     let mut resources = Vec::new();
     let mut holds = Vec::new();
@@ -328,6 +345,7 @@ pub(crate) fn snapshot() -> Snapshot {
         };
         resources.push(summary);
     }
+    runtimes::count_again(&mut runtimes);
     let stacks: BTreeSet<StackId> =
         holds.iter().map(|hold| hold.stack).chain(waits.iter().map(|wait| wait.stack)).collect();
     let actors =
@@ -343,7 +361,7 @@ pub(crate) fn snapshot() -> Snapshot {
         stacks: stack::known(stacks),
         learned: Vec::new(),
         orders: Vec::new(),
-        runtimes: Vec::new(),
+        runtimes,
         dropped: dropped(),
     }
 }

@@ -94,6 +94,17 @@ impl<T> Queue<T> {
         self.nodes.get_mut(key.0 as usize)?.value.as_mut()
     }
 
+    /// Calls `visit` with the records in order of arrival, until it says no.
+    pub(crate) fn each_mut(&mut self, mut visit: impl FnMut(&mut T) -> bool) {
+        let mut at = self.head;
+        while let Some(node) = self.nodes.get_mut(at as usize) {
+            at = node.next;
+            if !node.value.as_mut().is_some_and(&mut visit) {
+                return;
+            }
+        }
+    }
+
     pub(crate) fn first(&self) -> Option<&T> {
         self.nodes.get(self.head as usize)?.value.as_ref()
     }

@@ -2,7 +2,7 @@
 
 use super::ledger::{HoldKey, Ledger, Request};
 use super::queue::Key;
-use super::{REGISTRY, next_id, now, scope, statics};
+use super::{REGISTRY, next_id, now, runtimes, scope, statics};
 use crate::{actor, config, monitor, stack};
 use holdup_core::balance::balance;
 use holdup_core::snapshot::{
@@ -62,6 +62,7 @@ impl Resource {
             roaming: AtomicBool::new(false),
         });
         if on {
+            runtimes::current(None);
             REGISTRY.add(resource.id, &resource);
         }
         resource
@@ -128,10 +129,11 @@ impl Resource {
         if !REGISTRY.waits.take() {
             return None;
         }
+        let runtime = runtimes::current(Some(request.actor));
         // Its first poll is over: by now it is in the queue for certain.
         let now = now();
         let mut ledger = self.ledger();
-        let key = ledger.wait(WaitId(next_id()), *request);
+        let key = ledger.wait(WaitId(next_id()), *request, runtime);
         if let Some(key) = key {
             ledger.polled(key, now, request.poller);
         }
@@ -160,6 +162,7 @@ impl Resource {
             REGISTRY.waits.give_back();
         }
         let room = REGISTRY.holds.take();
+        runtimes::note(request.actor);
         let mut ledger = self.ledger();
         // Numbered and timed under the lock, so that the records are in order by both.
         let id = room.then(|| HoldId(next_id()));
@@ -183,7 +186,8 @@ impl Resource {
 
     /// A permit was forgotten.
     pub(crate) fn forgotten(&self, hold: HoldKey, units: u64) {
-        self.ledger().forgotten(hold, units);
+        let now = now();
+        self.ledger().forgotten(hold, units, now);
         if matches!(hold, HoldKey::At(_)) {
             REGISTRY.holds.give_back();
         }
@@ -208,7 +212,8 @@ impl Resource {
 
     /// `units` of a permit were given back, and the rest is kept.
     pub(crate) fn reduced(&self, hold: HoldKey, units: u64) {
-        self.ledger().reduced(hold, units);
+        let now = now();
+        self.ledger().reduced(hold, units, now);
     }
 
     /// A permit was looked at or changed: whoever does that has it.
@@ -224,13 +229,15 @@ impl Resource {
 
     pub(crate) fn added(&self, units: u64) {
         if self.on {
-            self.ledger().added(units);
+            let now = now();
+            self.ledger().added(units, now);
         }
     }
 
     pub(crate) fn withdrawn(&self, units: u64) {
         if self.on {
-            self.ledger().withdrawn(units);
+            let now = now();
+            self.ledger().withdrawn(units, now);
         }
     }
 
@@ -259,7 +266,7 @@ impl Resource {
         let created = sites.id(self.created);
         let mut tries = 0;
         loop {
-            let ledger = self.ledger();
+            let mut ledger = self.ledger();
             let mut resource = snapshot::Resource {
                 id: self.id,
                 kind: self.kind,
@@ -277,10 +284,14 @@ impl Resource {
                 usage: ledger.usage(),
                 counters: ledger.counters(),
                 settings: said.settings,
-                history: snapshot::History::default(),
+                history: snapshot::History { moved: ledger.moved(), ..Default::default() },
             };
             let wanted = ledger.waits().iter().map(|wait| wait.request.units);
-            resource.settled = balance(&resource, ledger.recorded_units(), wanted).is_ok();
+            let granted = balance(&resource, ledger.recorded_units(), wanted);
+            resource.settled = granted.is_ok();
+            if let Ok(granted) = granted {
+                ledger.granted(granted, now());
+            }
             tries += 1;
             if !resource.settled && tries < 4 {
                 // A record is on its way: leave the lock to the thread that brings it.

@@ -177,6 +177,11 @@ proptest! {
             held.sort_unstable();
             prop_assert_eq!(units, held);
             prop_assert_eq!(ours.waits.len(), snapshot.waits.len());
+            if !resource.closed {
+                let woken = ours.waits.iter().map(|wait| wait.is_woken());
+                let granted = snapshot.waits.iter().map(|wait| wait.granted_since.is_some());
+                prop_assert!(woken.eq(granted), "{:#?}", snapshot.waits);
+            }
         }
     }
 }
