@@ -176,6 +176,12 @@ impl<'a> Context<'a> {
         self.path(stack)?.function().map(|function| format!("`{function}`"))
     }
 
+    /// Whether any function on this stack has a name.
+    pub(crate) fn is_named(&self, stack: StackId) -> bool {
+        let frames = self.now.stack(stack).and_then(|s| s.frames.as_deref());
+        frames.is_some_and(|frames| frames.iter().any(|f| !f.function.is_empty()))
+    }
+
     fn path(&self, stack: StackId) -> Option<Path<'a>> {
         Some(Path::new(self.now.stack(stack)?.frames.as_deref()?))
     }
