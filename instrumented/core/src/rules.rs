@@ -5,6 +5,7 @@ mod deadlock;
 mod futurelock;
 mod inversion;
 mod leak;
+mod marks;
 mod nested;
 mod over_release;
 mod starvation;
@@ -15,7 +16,7 @@ mod zero_hold;
 
 use crate::diagnose::Context;
 use crate::finding::{Code, Finding, FindingId};
-use crate::snapshot::{StackId, WaitId};
+use crate::snapshot::{Site, StackId, WaitId};
 
 /// A rule.
 pub(crate) struct Rule {
@@ -45,6 +46,14 @@ fn identity(code: Code, waits: &[WaitId]) -> FindingId {
     let mut ids: Vec<u64> = waits.iter().map(|w| w.0).collect();
     ids.sort_unstable();
     FindingId(fnv1a(code.as_str().bytes().chain(ids.into_iter().flat_map(u64::to_le_bytes))))
+}
+
+/// The identity of a hazard: the same lines are told once, however many resources are used on them.
+fn of_lines<'a>(code: Code, sites: impl IntoIterator<Item = &'a Site>) -> FindingId {
+    let mut lines: Vec<String> = sites.into_iter().map(|site| format!("\n{site}")).collect();
+    lines.sort_unstable();
+    lines.dedup();
+    FindingId(fnv1a(code.as_str().bytes().chain(lines.iter().flat_map(|line| line.bytes()))))
 }
 
 /// A hash that is the same in every build and for ever.

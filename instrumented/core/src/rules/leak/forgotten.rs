@@ -5,11 +5,12 @@
 //! back, while nothing moves and, as far as can be told, nobody is left who could add any. Or all that was ever
 //! acquired was forgotten, as credits are, and everybody who could add them back has ended.
 
-use super::{LISTED, NAMED, SHOWN, actors, behind, identity, is_explained, wanted};
+use super::{LISTED, identity, is_explained};
 use crate::diagnose::Context;
-use crate::finding::{Code, Finding, FindingId, Mark, Verdict};
-use crate::rules::fnv1a;
-use crate::snapshot::{ActorId, Direction, Flow, Kind, Resource, StackId, Wait};
+use crate::finding::{Code, Finding, Mark, Verdict};
+use crate::rules::marks::{NAMED, SHOWN, actors, behind, wanted};
+use crate::rules::of_lines;
+use crate::snapshot::{ActorId, Direction, Flow, Kind, Resource, Site, StackId, Wait};
 use crate::text::age;
 use crate::words::{self, count};
 
@@ -104,7 +105,7 @@ impl<'a> Case<'a> {
 fn finding(context: &Context<'_>, case: &Case<'_>) -> Option<Finding> {
     let (snapshot, r) = (context.now, case.r);
     let mut marks = forgets(context, r);
-    let sites: Vec<String> = marks.iter().map(|mark| mark.site.to_string()).collect();
+    let sites: Vec<Site> = marks.iter().map(|mark| mark.site.clone()).collect();
     let first = case.forgets().next().filter(|_| !marks.is_empty())?;
     marks.extend(flows(r, Direction::Added).take(SHOWN).filter_map(|flow| mark(context, r, flow)));
     let mut notes = vec![words::books(snapshot, r)];
@@ -125,10 +126,7 @@ fn finding(context: &Context<'_>, case: &Case<'_>) -> Option<Finding> {
     let (verdict, id) = match case.first {
         Some(_) => (Verdict::Suspected, identity(r)),
         // Told once for these lines, however many such resources there are.
-        None => {
-            let parts = sites.iter().flat_map(|site| site.bytes());
-            (Verdict::Hazard, FindingId(fnv1a(Code::Leak.as_str().bytes().chain(parts))))
-        }
+        None => (Verdict::Hazard, of_lines(Code::Leak, &sites)),
     };
     let mut who: Vec<ActorId> = case.forgets().map(|flow| flow.actor).collect();
     who.sort_unstable();

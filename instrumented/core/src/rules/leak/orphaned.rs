@@ -7,9 +7,10 @@
 //! A blocking job or a root future that was given the permits is in no count, so the verdict is never more than a
 //! suspicion.
 
-use super::{LISTED, behind, identity, is_explained, taken, takers, units, wanted};
+use super::{LISTED, identity, is_explained};
 use crate::diagnose::Context;
 use crate::finding::{Code, Finding, Verdict};
+use crate::rules::marks::{behind, taken, takers, units, wanted};
 use crate::snapshot::{ActorId, Call, Hold, Kind, Resource, ResourceId, SiteId, StackId};
 use crate::words::{self, count};
 use std::collections::{HashMap, HashSet};
@@ -110,7 +111,7 @@ fn finding(context: &Context<'_>, case: &Case<'_>) -> Option<Finding> {
     let mut actors: Vec<ActorId> = holds.iter().map(|h| h.actor).collect();
     actors.sort_unstable();
     actors.dedup();
-    let mut marks = taken(context, r, holds);
+    let mut marks = taken(context, r, holds, true);
     let mut notes = vec![words::books(snapshot, r)];
     notes.push(format!(
         "{} took something there, and nothing has ever come back",

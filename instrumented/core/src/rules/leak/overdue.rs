@@ -4,11 +4,10 @@
 //! barrier, a job that finds no thread. So it needs time more than anything else: the wait and the holds are old,
 //! and for as long nothing has moved on the resource at all.
 
-use super::{
-    LISTED, SHOWN, behind, by_line, forgotten, identity, is_explained, taken, takers, units, wanted,
-};
+use super::{LISTED, forgotten, identity, is_explained};
 use crate::diagnose::Context;
 use crate::finding::{Code, Finding, Verdict};
+use crate::rules::marks::{SHOWN, behind, by_line, taken, takers, units, wanted};
 use crate::snapshot::{ActorId, Call, Hold, Kind, Resource, ResourceId, SiteId, StackId, Wait};
 use crate::text::age;
 use crate::words::{self, count};
@@ -134,7 +133,7 @@ fn finding(
 ) -> Option<Finding> {
     let (snapshot, r) = (context.now, case.r);
     let oldest = holds.iter().map(|h| h.since).min()?;
-    let mut marks = taken(context, r, holds);
+    let mut marks = taken(context, r, holds, true);
     if marks.is_empty() {
         return None;
     }
