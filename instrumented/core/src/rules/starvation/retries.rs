@@ -65,7 +65,7 @@ fn finding(context: &Context<'_>, r: &Resource, streak: &Streak) -> Option<Findi
     let notes = vec![
         words::books(snapshot, r),
         format!(
-            "others took {} meanwhile, while it gave up about every {} and lost its place in the queue",
+            "others took {} in that time; it gave up about every {} and lost its place in the queue",
             count(streak.others, "permit"),
             age(each)
         ),

@@ -89,9 +89,9 @@ fn who_gives_up_for_ever_is_never_served() {
         "{}
         find starvation: task 3; gate
         says `app::client` gives up waiting for `gate` again and again, and is never served [hazard]
-        says task 3 gave up here 1000 times in 11.00 s, and was never served
+        says task 3 gave up here 1000 times in 11 s, and was never served
         says task 1 took the only permit of `gate` here, 200 ms ago
-        says others took 180 permits meanwhile, while it gave up about every 11.0 ms and lost its place in the queue
+        says others took 180 permits in that time; it gave up about every 11 ms and lost its place in the queue
         says help: keep the place in the queue
         ",
         streak("times 1000 for 11s others 180")
