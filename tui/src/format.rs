@@ -73,7 +73,8 @@ pub fn plural(n: u64, one: &str) -> String {
     format!("{} {one}{s}", thousands(n))
 }
 
-/// What somebody has or wants of a resource: `1 permit`, `the lock`, `a read lock`, `the write lock`.
+/// What somebody has or wants of a resource: `1 permit`, `the lock`, `a read lock`, `the write lock`,
+/// `room for 3 messages`.
 #[must_use]
 pub fn wanted(resource: &Resource, units: u64) -> String {
     match resource.kind {
@@ -81,6 +82,7 @@ pub fn wanted(resource: &Resource, units: u64) -> String {
         Kind::RwLock if units == 1 => "a read lock".into(),
         Kind::RwLock if units >= resource.capacity() => "the write lock".into(),
         Kind::RwLock => plural(units, "read lock"),
+        Kind::Channel => format!("room for {}", plural(units, "message")),
         _ => plural(units, "permit"),
     }
 }

@@ -17,6 +17,7 @@ pub mod app;
 pub mod cli;
 pub mod format;
 pub mod headless;
+pub mod history;
 pub mod message;
 pub mod program;
 pub mod runtime;

@@ -2,8 +2,9 @@
 
 use super::headline;
 use crate::format;
+use crate::history;
 use crate::message::Candidate;
-use holdup_core::snapshot::{ActorId, Kind, Resource, Site, SiteId, Snapshot, StackId};
+use holdup_core::snapshot::{ActorId, Call, Kind, Resource, Site, SiteId, Snapshot, StackId};
 use holdup_core::text::{self, Sources, Style};
 use holdup_proto::parts::Picture;
 
@@ -159,7 +160,8 @@ pub(super) fn records(snapshot: &Snapshot, resource: &Resource, limit: usize) ->
         snapshot.holds.iter().filter(|h| h.resource == resource.id).take(limit).collect();
     let waits: Vec<_> =
         snapshot.waits.iter().filter(|w| w.resource == resource.id).take(limit).collect();
-    if holds.is_empty() && waits.is_empty() {
+    let history = history::sentences(resource, snapshot.taken, &snapshot.sites);
+    if holds.is_empty() && waits.is_empty() && history.is_empty() {
         return String::new();
     }
     let (holders, waiters) = (resource.usage.holders, resource.usage.waiting);
@@ -172,8 +174,9 @@ pub(super) fn records(snapshot: &Snapshot, resource: &Resource, limit: usize) ->
     let mut rows = Vec::new();
     for hold in &holds {
         let who = actor(snapshot, hold.moved_to.unwrap_or(hold.actor));
+        let verb = if hold.call == Call::Receive { "left unread" } else { "holds" };
         rows.push(vec![
-            "holds".into(),
+            verb.into(),
             units(resource, hold.units),
             since(hold.since),
             who,
@@ -182,8 +185,12 @@ pub(super) fn records(snapshot: &Snapshot, resource: &Resource, limit: usize) ->
         ]);
     }
     for wait in &waits {
+        let verb = match wait.granted_since {
+            Some(at) => format!("granted, not polled for {}", since(at)),
+            None => "waits for".into(),
+        };
         rows.push(vec![
-            "waits for".into(),
+            verb,
             units(resource, wait.units),
             since(wait.since),
             actor(snapshot, wait.actor),
@@ -199,10 +206,15 @@ pub(super) fn records(snapshot: &Snapshot, resource: &Resource, limit: usize) ->
         ("FUNCTION", Left),
         ("AT", Left),
     ];
-    out.push_str(&table(2, &head, &rows));
+    if !rows.is_empty() {
+        out.push_str(&table(2, &head, &rows));
+    }
     let more = (holders + waiters).saturating_sub((holds.len() + waits.len()) as u64);
     if more > 0 {
         out.push_str(&format!("  … {} more\n", format::thousands(more)));
+    }
+    for sentence in history {
+        out.push_str(&format!("  {sentence}\n"));
     }
     out
 }
@@ -228,7 +240,8 @@ fn function(snapshot: &Snapshot, id: StackId) -> String {
 mod tests {
     use super::*;
     use holdup_core::snapshot::{
-        Call, Frame, Hold, HoldId, Kind, Moment, Process, ResourceId, Stack, Usage, Wait, WaitId,
+        Direction, Flow, Frame, History, Hold, HoldId, Moment, Process, ResourceId, Stack, Streak,
+        Usage, Wait, WaitId,
     };
     use holdup_core::text::NoSources;
     use holdup_core::{Code, Finding, FindingId, Mark, Verdict};
@@ -296,6 +309,55 @@ mod tests {
             runtime: holdup_core::snapshot::RuntimeId::NONE,
             granted_since: None,
         };
+        let granted = Wait {
+            id: WaitId(3),
+            resource: ResourceId(3),
+            actor: ActorId::Task(21),
+            granted_since: Some(Moment(67_900_000_000)),
+            call: Call::Acquire,
+            ..wait.clone()
+        };
+        let unread = Hold {
+            id: HoldId(2),
+            resource: ResourceId(3),
+            units: 6,
+            call: Call::Receive,
+            ..hold.clone()
+        };
+        let flow = |direction, calls, units| Flow {
+            direction,
+            site: SiteId(1),
+            stack: StackId(1),
+            calls,
+            units,
+            most: units,
+            first: Moment(0),
+            last: Moment(70_000_000_000),
+            actor: ActorId::Task(17),
+            several: false,
+            holding: 0,
+            then_released: 0,
+        };
+        let streak = Streak {
+            actor: ActorId::Task(17),
+            site: SiteId(2),
+            stack: StackId(1),
+            count: 9,
+            since: Moment(59_000_000_000),
+            last: Moment(70_000_000_000),
+            others: 40,
+        };
+        let mut lossy = resource(4, Some("lossy"), 4, 0, 0);
+        lossy.history = History {
+            moved: Moment(70_000_000_000),
+            flows: vec![
+                flow(Direction::Forgotten, 1, 1),
+                flow(Direction::Added, 1_234, 5_000),
+                flow(Direction::Withdrawn, 2, 3),
+            ],
+            streaks: vec![streak],
+        };
+        let channel = Resource { kind: Kind::Channel, ..resource(3, Some("設定"), 9, 6, 1) };
         let frame = |function: &str| Frame {
             function: function.into(),
             site: None,
@@ -314,10 +376,11 @@ mod tests {
             resources: vec![
                 resource(1, None, 1 << 61, 0, 0),
                 resource(2, Some("db_writes"), 1, 1, 1_234),
-                resource(3, Some("設定"), 9, 6, 0),
+                channel,
+                lossy,
             ],
-            holds: vec![hold],
-            waits: vec![wait],
+            holds: vec![hold, unread],
+            waits: vec![wait, granted],
             sites: vec![site(14), site(42), site(47)],
             stacks: vec![Stack {
                 id: StackId(1),

@@ -131,10 +131,8 @@ fn trouble(state: &State, theme: Theme) -> Vec<(String, Style)> {
     if state.picture.is_none() {
         return Vec::new();
     }
-    let findings = state.findings();
-    if findings.is_empty() {
-        return vec![("nothing to report".into(), theme.dim())];
-    }
+    // What has gone away is listed, and is no trouble any more.
+    let findings = state.findings().iter().filter(|f| f.verdict != Verdict::Resolved);
     let mut kinds: Vec<(Code, u64, bool)> = Vec::new();
     for finding in findings {
         match kinds.iter_mut().find(|(code, ..)| *code == finding.code) {
@@ -144,6 +142,9 @@ fn trouble(state: &State, theme: Theme) -> Vec<(String, Style)> {
             }
             None => kinds.push((finding.code, 1, finding.verdict == Verdict::Proven)),
         }
+    }
+    if kinds.is_empty() {
+        return vec![("nothing to report".into(), theme.dim())];
     }
     let words = |(code, n, proven): (Code, u64, bool)| {
         (format!("{n} {code}"), if proven { theme.bad() } else { theme.warn() })

@@ -151,7 +151,7 @@ fn finding_rows(
     let cells = begin()
         .raw(sign, style)
         .space(1)
-        .left(code, 13, style)
+        .left(code, 15, style)
         .space(1)
         .left(&resource, 18, theme.plain())
         .space(1);

@@ -6,7 +6,8 @@ use super::paint::{Cells, Theme, first_row, marker, put, rule};
 use super::{notice, sign};
 use crate::app::state::{Detail, Pane, Record, Side, State};
 use crate::format::{self, Fold};
-use holdup_core::snapshot::{Frame, Hold, Kind, Resource, ResourceId, Site, Wait};
+use crate::history;
+use holdup_core::snapshot::{Call, Frame, Hold, Kind, Resource, ResourceId, Site, Wait};
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::style::Style;
@@ -34,6 +35,8 @@ pub(super) fn draw(state: &State, id: ResourceId, buffer: &mut Buffer, area: Rec
         return;
     }
 
+    let told = history(state, resource, buffer, area, theme);
+    let area = Rect { y: area.y + told, height: area.height.saturating_sub(told), ..area };
     let rows = detail.holds.rows.len().max(detail.waits.rows.len()).max(2) as u16;
     let lists = rows.min((area.height.saturating_sub(4) / 2).max(2));
     let left = Rect { y: area.y + 2, width: area.width / 2, height: lists + 1, ..area };
@@ -104,6 +107,29 @@ fn title(state: &State, resource: &Resource, width: usize, theme: Theme) -> Cell
     cells
 }
 
+/// Lines under the title for what the lists do not tell; gives how many it took.
+fn history(
+    state: &State,
+    resource: &Resource,
+    buffer: &mut Buffer,
+    area: Rect,
+    theme: Theme,
+) -> u16 {
+    const MOST: usize = 3;
+    let Some(picture) = &state.picture else { return 0 };
+    let mut lines = history::sentences(resource, picture.taken, &picture.sites);
+    if lines.len() > MOST {
+        let more = lines.len() + 1 - MOST;
+        lines.truncate(MOST - 1);
+        lines.push(format!("… {} more", format::thousands(more as u64)));
+    }
+    for (row, line) in (2..).zip(&lines) {
+        let words = format::shorten(line, usize::from(area.width).saturating_sub(2));
+        put(buffer, area, row, Cells::new().space(1).raw(words, theme.dim()));
+    }
+    lines.len() as u16
+}
+
 fn holders(
     state: &State,
     detail: &Detail,
@@ -135,7 +161,10 @@ fn holders(
         area,
         focus,
         theme,
-        &|hold, _| format::units(resource, hold.units),
+        &|hold, _| match hold.call {
+            Call::Receive => format!("{} unread", format::count(hold.units)),
+            _ => format::units(resource, hold.units),
+        },
         &age_style,
     );
 }
@@ -163,8 +192,12 @@ fn waiters(
         put(buffer, area, 1, Cells::new().raw(" nobody", theme.dim()));
     }
     let granted = granted(resource, &detail.waits);
-    let note = |wait: &Wait, at: usize| {
-        if at < granted { "granted".into() } else { format::units(resource, wait.units) }
+    let note = |wait: &Wait, at: usize| match wait.granted_since {
+        _ if at >= granted => format::units(resource, wait.units),
+        Some(since) if area.width >= 72 => {
+            format!("granted, not polled for {}", format::age(detail.waits.taken.since(since)))
+        }
+        _ => "granted".into(),
     };
     list(state, detail, &detail.waits, buffer, area, focus, theme, &note, &|_, _| theme.plain());
 }
@@ -176,6 +209,11 @@ fn state_of(resource: &Resource) -> String {
         Kind::Mutex | Kind::RwLock if usage.held == 0 => "free".into(),
         Kind::RwLock if usage.held < resource.capacity() => format::plural(usage.holders, "reader"),
         Kind::Mutex | Kind::RwLock => "locked".into(),
+        Kind::Channel => format!(
+            "room for {}, {} free",
+            format::plural(resource.capacity(), "message"),
+            format::thousands(resource.available)
+        ),
         _ => format!(
             "{}, {} free",
             format::plural(resource.capacity(), "permit"),
@@ -338,6 +376,10 @@ fn sentence(
             let age = format::age(detail.holds.taken.since(hold.since));
             let permits = wanted(hold.units);
             match hold.moved_to {
+                _ if hold.call == Call::Receive => {
+                    let unread = format::plural(hold.units, "message");
+                    format!(" received last, {age} ago, and has left {unread} unread")
+                }
                 Some(_) => {
                     format!(" has {permits} that {} took {age} ago", format::actor(hold.actor))
                 }
@@ -351,8 +393,13 @@ fn sentence(
             let taken = detail.waits.taken;
             let permits = wanted(wait.units);
             if place < granted {
-                let silent = format::age(taken.since(wait.last_poll));
-                format!(" was granted {permits} and has not been polled for {silent}")
+                match wait.granted_since {
+                    Some(since) => format!(
+                        " was granted {permits} {} ago and has not been polled since",
+                        format::age(taken.since(since))
+                    ),
+                    None => format!(" was granted {permits} and is about to be polled"),
+                }
             } else {
                 let place = detail.waits.loaded.map_or(0, |c| c.skipped) + place as u64 + 1;
                 let age = format::age(taken.since(wait.since));

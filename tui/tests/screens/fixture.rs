@@ -1,8 +1,9 @@
 //! Pictures to draw.
 
 use holdup_core::snapshot::{
-    Actor, ActorId, Call, Counters, Dropped, Frame, Hold, HoldId, Kind, Moment, Process, Resource,
-    ResourceId, ScopeId, Settings, Site, SiteId, Stack, StackId, Usage, Wait, WaitId,
+    Actor, ActorId, Call, Counters, Direction, Dropped, Flow, Frame, History, Hold, HoldId, Kind,
+    Moment, Process, Resource, ResourceId, ScopeId, Settings, Site, SiteId, Stack, StackId, Streak,
+    Usage, Wait, WaitId,
 };
 use holdup_core::{Code, Finding, FindingId, Mark, Verdict};
 use holdup_tui::message::{Cursor, Message, Overview, PAGE, Page, Records};
@@ -378,8 +379,71 @@ pub(crate) fn granted_records() -> Vec<Message> {
     let mut messages = records();
     if let Some(Message::Records(records)) = messages.first_mut() {
         records.holds.rows.clear();
+        records.waits.rows[0].granted_since = Some(ago(1_900));
     }
     messages
+}
+
+/// A channel whose receiver has stopped, and what else happened on it.
+pub(crate) fn channel() -> Overview {
+    let mut picture = overview(0);
+    let mut channel = picture.resources[4].clone();
+    channel.name = Some("jobs".into());
+    (channel.usage.waiting, channel.usage.oldest_wait) = (1, Some(ago(2_010)));
+    let flow = |direction, calls, units| Flow {
+        direction,
+        site: SiteId(6),
+        stack: StackId(3),
+        calls,
+        units,
+        most: units,
+        first: ago(60_000),
+        last: ago(3_100),
+        actor: ActorId::Task(17),
+        several: false,
+        holding: 0,
+        then_released: 0,
+    };
+    let streak = |site, count| Streak {
+        actor: ActorId::Task(21),
+        site: SiteId(site),
+        stack: StackId(3),
+        count,
+        since: ago(12_000),
+        last: ago(500),
+        others: 40,
+    };
+    channel.history = History {
+        moved: ago(500),
+        flows: vec![flow(Direction::Forgotten, 1, 1), flow(Direction::Added, 12, 5_000)],
+        streaks: vec![streak(4, 9), streak(5, 8)],
+    };
+    picture.resources = Arc::from([channel]);
+    picture
+}
+
+pub(crate) fn channel_records() -> Vec<Message> {
+    let mut messages = records();
+    if let Some(Message::Records(records)) = messages.first_mut() {
+        records.resource = ResourceId(5);
+        records.waits.rows.truncate(2);
+        let hold = &mut records.holds.rows[0];
+        (hold.resource, hold.call, hold.units) = (ResourceId(5), Call::Receive, 17);
+    }
+    messages
+}
+
+/// A finding of every code, with every verdict among them.
+pub(crate) fn every_code() -> Overview {
+    let verdicts = [Verdict::Proven, Verdict::Suspected, Verdict::Hazard, Verdict::Resolved];
+    let findings = (1..).zip(Code::ALL).map(|(id, code)| Finding {
+        code: *code,
+        verdict: verdicts[id as usize % verdicts.len()],
+        title: format!("something of the kind {code}"),
+        id: FindingId(id),
+        ..finding(1)
+    });
+    Overview { findings: findings.collect(), ..overview(0) }
 }
 
 /// One resource with very many holders.

@@ -188,6 +188,19 @@ fn resource_granted() {
 }
 
 #[test]
+fn a_channel() {
+    screens!("channel", |app: App| app
+        .hears_all(attached(fixture::channel()))
+        .keys("enter")
+        .hears_all(fixture::channel_records()));
+}
+
+#[test]
+fn every_code() {
+    screens!("every_code", |app: App| app.hears_all(attached(fixture::every_code())));
+}
+
+#[test]
 fn resource_without_names() {
     screens!("resource_without_names", |app: App| {
         let stack = Stack {
