@@ -116,19 +116,16 @@ fn finding(context: &Context<'_>, case: &Case<'_>) -> Option<Finding> {
     let credits = !case.forgets.is_empty();
     let mark = |flow: &Flow| {
         let by = if flow.several {
-            "by several".to_owned()
+            "by several tasks".to_owned()
         } else {
             format!("by {}", words::actor(snapshot, flow.actor))
         };
         let (what, verb) =
             (count(flow.units, "permit"), if flow.units == 1 { "was" } else { "were" });
-        let of = words::resource(r);
         let label = match flow.direction {
-            Direction::Added if credits => format!("{what} of {of} {verb} added back here {by}"),
-            Direction::Added => format!(
-                "{what} {verb} added to {of} here {by}, each time by who dropped a permit of it then"
-            ),
-            _ => format!("{what} of {of} {verb} forgotten here {by}"),
+            Direction::Added if credits => format!("{what} {verb} added back here {by}"),
+            Direction::Added => format!("{what} {verb} added here {by}, and as many dropped"),
+            _ => format!("{what} {verb} forgotten here {by}"),
         };
         Some(Mark {
             site: snapshot.site(flow.site)?.clone(),

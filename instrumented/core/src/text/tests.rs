@@ -1,3 +1,5 @@
+mod losses;
+
 use super::{NoSources, Sources, Style, age, clean, render};
 use crate::scenario::Scenario;
 use crate::snapshot::Snapshot;

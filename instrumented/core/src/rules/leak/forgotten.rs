@@ -107,7 +107,7 @@ fn finding(context: &Context<'_>, case: &Case<'_>) -> Option<Finding> {
     let mut marks = forgets(context, r);
     let sites: Vec<Site> = marks.iter().map(|mark| mark.site.clone()).collect();
     let first = case.forgets().next().filter(|_| !marks.is_empty())?;
-    marks.extend(flows(r, Direction::Added).take(SHOWN).filter_map(|flow| mark(context, r, flow)));
+    marks.extend(flows(r, Direction::Added).take(SHOWN).filter_map(|flow| mark(context, flow)));
     let mut notes = vec![words::books(snapshot, r)];
     notes.push(format!(
         "it was created with {}; {} {} missing",
@@ -168,7 +168,7 @@ fn finding(context: &Context<'_>, case: &Case<'_>) -> Option<Finding> {
 /// Where units were forgotten.
 pub(super) fn forgets(context: &Context<'_>, r: &Resource) -> Vec<Mark> {
     let flows = flows(r, Direction::Forgotten).take(SHOWN);
-    flows.filter_map(|flow| mark(context, r, flow)).collect()
+    flows.filter_map(|flow| mark(context, flow)).collect()
 }
 
 /// Units that were forgotten and not added back.
@@ -177,11 +177,11 @@ pub(super) fn lost(r: &Resource) -> u64 {
     r.forgotten.saturating_sub(withdrawn).saturating_sub(r.added)
 }
 
-fn mark(context: &Context<'_>, r: &Resource, flow: &Flow) -> Option<Mark> {
+fn mark(context: &Context<'_>, flow: &Flow) -> Option<Mark> {
     let forgets = flow.direction != Direction::Added;
     let verb = if forgets { "forgotten" } else { "added back" };
     let by = if flow.several {
-        "by several".to_owned()
+        "by several tasks".to_owned()
     } else {
         format!("by {}", words::actor(context.now, flow.actor))
     };
@@ -189,9 +189,8 @@ fn mark(context: &Context<'_>, r: &Resource, flow: &Flow) -> Option<Mark> {
     Some(Mark {
         site: context.now.site(flow.site)?.clone(),
         label: format!(
-            "{} of {} {} {verb} here {by}, {last}{} ago",
+            "{} {} {verb} here {by}, {last}{} ago",
             count(flow.units, "permit"),
-            words::resource(r),
             if flow.units == 1 { "was" } else { "were" },
             words::since(context.now, flow.last)
         ),

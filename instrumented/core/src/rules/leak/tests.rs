@@ -229,7 +229,7 @@ fn what_was_forgotten_is_missing_beside_what_is_held() {
         after 70s
         alive 3
         find leak: task 2; a
-        says 1 permit of `a` was forgotten here by task 1
+        says 1 permit was forgotten here by task 1
         ",
     );
 }
@@ -312,7 +312,7 @@ fn forgotten_credits_that_somebody_waits_for() {
         "{scenario} after 6s\n alive 1
         find leak: task 1; queue
         says `app::submit` forgets permits of `queue`, and nothing adds them back [suspected]
-        says 2 permits of `queue` were forgotten here by task 1, the last one 6.30 s ago
+        says 2 permits were forgotten here by task 1, the last one 6.30 s ago
         says task 1 has been waiting here for a permit for 6.20 s
         says it was created with 2 permits; 2 are missing
         says no task is left that could add them back
@@ -359,7 +359,7 @@ fn forgotten_credits_when_all_is_over() {
         "{scenario} add credits: call@14\n after 31s\n alive 0
         find leak: task 1; credits
         says `app::call` forgets permits of `credits`, and 1 of 2 were not added back [hazard]
-        says 1 permit of `credits` was added back here by task 1, 31 s ago
+        says 1 permit was added back here by task 1, 31 s ago
         ",
     ));
     check(&format!("{scenario} after 29s\n alive 0\n find nothing"));

@@ -22,8 +22,8 @@ fn credits_that_come_back_twice() {
         "{CREDITS} after 6s
         find over-release: task 1; credits
         says `app::run` adds back more permits of `credits` than were taken: 3 for 2 [hazard]
-        says 1 permit of `credits` was added back here by task 1
-        says 2 permits of `credits` were forgotten here by task 1
+        says 1 permit was added back here by task 1
+        says 2 permits were forgotten here by task 1
         says the limit was 3 and is 4 now
         says help: add each back in one place, for example in the `Drop` of a guard
         ",
@@ -36,7 +36,7 @@ fn what_is_added_by_hand_and_dropped_as_well() {
         "{DROPPED} after 6s
         find over-release: task 1; queue
         says `app::finish` adds permits to `queue` that come back once more when they are dropped [hazard]
-        says 2 permits were added to `queue` here by several, each time by who dropped a permit of it then
+        says 2 permits were added here by several tasks, and as many dropped
         says the limit was 2 and is 4 now
         says help: let dropping the permit give it back, and add none
         ",

@@ -105,7 +105,8 @@ fn finding(context: &Context<'_>, case: &Case<'_>) -> Option<Finding> {
         "permits go out in the order of the queue: what is free is set aside for the first in it"
             .to_owned(),
     );
-    notes.extend(words::behind(snapshot, &case.behind));
+    let others: Vec<&Wait> = case.behind.iter().copied().filter(|w| w.id != small.id).collect();
+    notes.extend(words::behind(snapshot, &others));
     let mut actors: Vec<ActorId> = vec![front.actor, small.actor];
     actors.dedup();
     Some(Finding {
