@@ -25,6 +25,7 @@
 //! |---|---|
 //! | `HOLDUP=off` | nothing is recorded, nothing is started |
 //! | `HOLDUP_CAPTURE=location` | no call stacks: cheaper, but a self-deadlock cannot be proven |
+//! | `HOLDUP_LIMITS=stall=2s,overdue=5m` | how long things may take before they are reported, see [`Limits`] |
 //! | `HOLDUP_SERVE=1` | serves the terminal app without a call to `init` |
 //! | `HOLDUP_STDERR=off` | findings do not go to stderr: `holdup run --text` tells them itself |
 //!
@@ -51,6 +52,8 @@ pub mod util;
 mod actor;
 #[cfg(all(not(holdup_off), any(debug_assertions, feature = "always-on")))]
 mod config;
+#[cfg(all(not(holdup_off), any(debug_assertions, feature = "always-on")))]
+mod limits;
 #[cfg(all(not(holdup_off), any(debug_assertions, feature = "always-on")))]
 mod monitor;
 #[cfg(all(not(holdup_off), any(debug_assertions, feature = "always-on")))]

@@ -3,8 +3,8 @@
 //! It sleeps while nobody waits. While somebody waits for longer than a moment it looks every [`TICK`], but
 //! spends at most about a fiftieth of its time looking, and looks more rarely while nothing changes.
 
-use crate::{registry, report, stack};
-use holdup_core::diagnose::{Limits, diagnose, needs_names};
+use crate::{limits, registry, report, stack};
+use holdup_core::diagnose::{diagnose, needs_names};
 use holdup_core::snapshot::{Moment, Wait};
 use holdup_core::{Finding, FindingId, Snapshot, Verdict};
 use std::collections::HashMap;
@@ -15,7 +15,7 @@ use std::thread::Thread;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
 
-/// The time between two looks. Above [`Limits::confirm`], so that each look can confirm the one before.
+/// The time between two looks. Above `Limits::confirm`, so that each look can confirm the one before.
 const TICK: Duration = Duration::from_millis(55);
 /// The longest time between two looks while somebody waits.
 const SLOWEST: Duration = Duration::from_secs(1);
@@ -84,6 +84,7 @@ fn sleep() {
 }
 
 fn watch() {
+    limits::complain();
     let mut monitor = Monitor::default();
     loop {
         let Some(oldest) = registry::oldest_wait() else {
@@ -129,7 +130,7 @@ impl Monitor {
     fn look(&mut self) -> Duration {
         let start = Instant::now();
         let mut snapshot = registry::snapshot();
-        let limits = Limits::default();
+        let limits = limits::get();
         let unnamed = needs_names(&snapshot, &limits);
         let naming = Instant::now();
         for stack in stack::named(unnamed) {

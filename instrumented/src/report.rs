@@ -36,6 +36,17 @@ pub(crate) fn tell(finding: &Finding) {
     let _ = catch_unwind(AssertUnwindSafe(|| write(finding)));
 }
 
+/// Says what is wrong with holdup's own settings.
+pub(crate) fn complain(complaint: &str) {
+    let _ = catch_unwind(|| {
+        if tracing::enabled!(target: "holdup", tracing::Level::WARN) {
+            tracing::event!(target: "holdup", tracing::Level::WARN, "{complaint}");
+        } else {
+            let _ = std::io::stderr().write_all(format!("holdup: {complaint}\n").as_bytes());
+        }
+    });
+}
+
 fn write(finding: &Finding) {
     let plain = || text::render(finding, &Files, &Style { width: None, color: false });
     let (code, verdict) = (finding.code.as_str(), finding.verdict.as_str());

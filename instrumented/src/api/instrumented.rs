@@ -1,6 +1,7 @@
 //! Answers from the books.
 
-use crate::{monitor, registry, report};
+use crate::{limits, monitor, registry, report};
+use holdup_core::diagnose::Limits;
 use holdup_core::{Finding, Snapshot};
 use std::sync::Arc;
 
@@ -43,4 +44,14 @@ pub fn findings() -> Vec<Finding> {
 /// caught. Returns false, and does not keep it, if there are 64 callbacks already.
 pub fn on_finding(callback: impl Fn(&Finding) + Send + Sync + 'static) -> bool {
     report::subscribe(Arc::new(callback))
+}
+
+/// The limits that the program has set.
+pub(super) fn limits_set() -> Limits {
+    limits::of_program()
+}
+
+/// Sets the limits of the program.
+pub(super) fn set_limits(limits: Limits) {
+    limits::set(limits);
 }

@@ -7,4 +7,7 @@ mod door;
 #[path = "passthrough.rs"]
 mod door;
 
-pub use door::*;
+mod limits;
+
+pub use door::{Entered, INSTRUMENTED, Scope, findings, on_finding, snapshot};
+pub use limits::{Limits, limits};

@@ -1,5 +1,6 @@
 //! Answers of a build that is not instrumented: nothing is recorded.
 
+use holdup_core::diagnose::Limits;
 use holdup_core::{Finding, Snapshot};
 use std::marker::PhantomData;
 
@@ -22,6 +23,16 @@ pub fn findings() -> Vec<Finding> {
 pub fn on_finding(callback: impl Fn(&Finding) + Send + Sync + 'static) -> bool {
     drop(callback);
     false
+}
+
+/// The limits that the program has set: none are kept in this build.
+pub(super) fn limits_set() -> Limits {
+    Limits::default()
+}
+
+/// Keeps no limits in this build.
+pub(super) fn set_limits(limits: Limits) {
+    drop(limits);
 }
 
 /// Marks what is recorded on a thread as belonging together; nothing is recorded in this build.

@@ -12,7 +12,7 @@ pub const STUCK_BY: Duration = Duration::from_millis(300);
 pub struct Watch {
     /// A case that is to return has this long.
     pub returns: Duration,
-    /// Time left to background tasks after it has returned.
+    /// Time left to background tasks after it has returned, unless whoever looks at it has seen enough.
     pub linger: Duration,
     /// A case that is to hang is watched for this long,
     pub hangs: Duration,
@@ -44,7 +44,7 @@ pub fn run(c: Case, watch: &Watch, enough: &dyn Fn() -> bool) -> Ran {
         wrong.push(e);
     }
     if returned {
-        std::thread::sleep(watch.linger);
+        linger(watch.linger, enough);
     }
     let s = probe::snapshot();
     match (c.plain, returned) {
@@ -130,6 +130,12 @@ fn start(c: Case) -> Receiver<Result<(), String>> {
         })
         .expect("a thread");
     rx
+}
+
+/// Leaves the case alone for `limit` or until `enough`.
+fn linger(limit: Duration, enough: &dyn Fn() -> bool) {
+    let (_alive, nothing) = channel();
+    wait(&nothing, limit, enough);
 }
 
 /// Waits up to `limit` or until `enough`, not counting time the whole machine stood still. `None`: not returned.

@@ -20,7 +20,7 @@ const FOUND: &[&str] = &[
 fn what_is_found_stays_found_and_nothing_else_is_reported() {
     let mut command = Command::new(env!("CARGO_BIN_EXE_judge"));
     // The cases sleep for most of their time.
-    let output = command.args(["--json", "--jobs", "4"]).stdin(Stdio::null()).output();
+    let output = command.args(["--json", "--jobs", "6"]).stdin(Stdio::null()).output();
     let output = output.expect("the judge starts");
     if !holdup::INSTRUMENTED {
         assert_eq!(output.status.code(), Some(2), "{output:?}");
