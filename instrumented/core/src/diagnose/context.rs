@@ -26,6 +26,8 @@ pub(crate) struct Context<'a> {
     stuck: OnceCell<Stuck<'a>>,
     waits_before: OnceCell<HashMap<WaitId, &'a Wait>>,
     holds_before: OnceCell<HashMap<HoldId, &'a Hold>>,
+    alive: OnceCell<Option<u64>>,
+    free: OnceCell<Option<u64>>,
     explained: RefCell<Explained>,
 }
 
@@ -56,6 +58,8 @@ impl<'a> Context<'a> {
             stuck: OnceCell::new(),
             waits_before: OnceCell::new(),
             holds_before: OnceCell::new(),
+            alive: OnceCell::new(),
+            free: OnceCell::new(),
             explained: RefCell::default(),
         }
     }
@@ -63,22 +67,26 @@ impl<'a> Context<'a> {
     /// How many spawned tasks have not ended and are not known to wait for anything here: those who could still
     /// release what is held, or give back what was forgotten. `None`: not known.
     pub(crate) fn free_tasks(&self) -> Option<u64> {
-        let alive = self.alive_tasks()?;
-        // What is set aside for a future that nobody polls says nothing of its task, which may have ended.
-        let waits = self.now.waits.iter().filter(|w| w.granted_since.is_none());
-        let tasks = waits.map(|w| w.actor).filter(|a| matches!(a, ActorId::Task(_)));
-        // More who wait than are alive: there are tasks that no runtime counts.
-        alive.checked_sub(tasks.collect::<HashSet<_>>().len() as u64)
+        *self.free.get_or_init(|| {
+            // What is set aside for a future that nobody polls says nothing of its task, which may have ended.
+            let waits = self.now.waits.iter().filter(|w| w.granted_since.is_none());
+            let tasks = waits.map(|w| w.actor).filter(|a| matches!(a, ActorId::Task(_)));
+            // More who wait than are alive: there are tasks that no runtime counts.
+            self.alive_tasks()?.checked_sub(tasks.collect::<HashSet<_>>().len() as u64)
+        })
     }
 
     /// How many spawned tasks have not ended. `None`: not known.
     pub(crate) fn alive_tasks(&self) -> Option<u64> {
-        let local = |f: &Frame| f.function.contains("tokio::task::local::");
-        let frames = self.now.stacks.iter().filter_map(|s| s.frames.as_deref());
-        if self.now.runtimes.is_empty() || frames.flatten().any(local) {
-            return None;
-        }
-        Some(self.now.runtimes.iter().fold(0, |n: u64, r| n.saturating_add(r.alive_tasks)))
+        *self.alive.get_or_init(|| {
+            let local = |f: &Frame| f.function.contains("tokio::task::local::");
+            let frames = self.now.stacks.iter().filter_map(|s| s.frames.as_deref());
+            if self.now.runtimes.is_empty() || frames.flatten().any(local) {
+                return None;
+            }
+            let alive = self.now.runtimes.iter().map(|r| r.alive_tasks);
+            Some(alive.fold(0, u64::saturating_add))
+        })
     }
 
     /// Who waits for this resource, in queue order.
