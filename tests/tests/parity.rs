@@ -29,13 +29,20 @@ exported! {
 
 #[test]
 fn every_name_is_there() {
-    let code = code_of_tokio("mod.rs");
+    let mut theirs = public_names(&code_of_tokio("mod.rs"));
+    // What the module `futures` holds is not named one level up.
+    theirs.retain(|name| !["Notified", "OwnedNotified"].contains(&name.as_str()));
+    assert_eq!(theirs, EXPORTED);
+}
+
+/// What a module of tokio's makes public, by name.
+fn public_names(code: &str) -> Vec<String> {
     let mut theirs = Vec::new();
     for statement in code.split(';').map(str::trim_start) {
         if let Some(paths) = public(statement, "use ") {
             theirs.extend(source::paths(paths, &[]).into_iter().filter_map(|path| {
                 let name = path.rsplit("::").next()?;
-                (name != "super").then(|| name.to_owned())
+                (!["super", "self"].contains(&name)).then(|| name.to_owned())
             }));
         }
         if let Some(module) = public(statement, "mod ") {
@@ -43,11 +50,9 @@ fn every_name_is_there() {
             theirs.extend(name.map(str::to_owned));
         }
     }
-    // What the module `futures` holds is not named one level up.
-    theirs.retain(|name| !["Notified", "OwnedNotified"].contains(&name.as_str()));
     theirs.sort();
     theirs.dedup();
-    assert_eq!(theirs, EXPORTED);
+    theirs
 }
 
 /// The rest of `pub use …` or `pub mod …`, wherever in the statement it begins.
@@ -101,6 +106,38 @@ fn rwlock_and_guards_have_the_same_methods() {
 }
 
 #[test]
+fn both_halves_of_a_channel_and_permits_have_the_same_methods() {
+    for (of, file) in [
+        ("Sender", "mpsc/sender.rs"),
+        ("WeakSender", "mpsc/sender.rs"),
+        ("OwnedPermit", "mpsc/permit.rs"),
+        ("Receiver", "mpsc/receiver.rs"),
+    ] {
+        check_methods(of, file, "mpsc/bounded.rs");
+    }
+}
+
+/// As [`exported`], one level below.
+macro_rules! exported_by_mpsc {
+    ($($name:ident)*) => {
+        mod exist_in_mpsc {
+            $(#[expect(unused_imports, reason = "it is there: that is all")] use holdup::sync::mpsc::$name as _;)*
+        }
+        const EXPORTED_BY_MPSC: &[&str] = &[$(stringify!($name)),*];
+    };
+}
+
+exported_by_mpsc! {
+    OwnedPermit Permit PermitIterator Receiver Sender UnboundedReceiver UnboundedSender WeakSender WeakUnboundedSender
+    channel error unbounded_channel
+}
+
+#[test]
+fn every_name_of_mpsc_is_there() {
+    assert_eq!(public_names(&code_of_tokio("mpsc/mod.rs")), EXPORTED_BY_MPSC);
+}
+
+#[test]
 fn what_is_not_instrumented_is_tokios_own() {
     fn same<Ours: 'static, Theirs: 'static>() {
         assert_eq!(TypeId::of::<Ours>(), TypeId::of::<Theirs>());
@@ -108,5 +145,7 @@ fn what_is_not_instrumented_is_tokios_own() {
     same::<holdup::sync::TryLockError, tokio::sync::TryLockError>();
     same::<holdup::sync::AcquireError, tokio::sync::AcquireError>();
     same::<holdup::sync::Notify, tokio::sync::Notify>();
-    same::<holdup::sync::mpsc::Sender<()>, tokio::sync::mpsc::Sender<()>>();
+    same::<holdup::sync::mpsc::UnboundedSender<()>, tokio::sync::mpsc::UnboundedSender<()>>();
+    same::<holdup::sync::mpsc::error::SendError<()>, tokio::sync::mpsc::error::SendError<()>>();
+    same::<holdup::sync::oneshot::Sender<()>, tokio::sync::oneshot::Sender<()>>();
 }

@@ -91,7 +91,7 @@ const WALLS: &[Wall] = &[
                   a live program",
     },
     Wall {
-        around: &["instrumented/src/registry/ledger.rs"],
+        around: &["instrumented/src/registry/ledger.rs", "instrumented/src/registry/ledger"],
         against: &["tokio", "dashmap", "std::thread", "std::sync", "Instant"],
         because: "the ledger is a single-threaded state machine; whatever concurrency there is lies outside of it",
     },

@@ -2,6 +2,7 @@
 
 use super::Said;
 use crate::registry::Resource;
+use crate::sync::mpsc::{Receiver, Sender};
 use crate::sync::{Mutex, RwLock, Semaphore};
 use std::sync::Arc;
 
@@ -39,6 +40,18 @@ impl<T: ?Sized> Described for Mutex<T> {
 }
 
 impl<T: ?Sized> Described for RwLock<T> {
+    fn describe(&self, said: Said) {
+        self.resource().describe(said);
+    }
+}
+
+impl<T> Described for Sender<T> {
+    fn describe(&self, said: Said) {
+        self.resource().describe(said);
+    }
+}
+
+impl<T> Described for Receiver<T> {
     fn describe(&self, said: Said) {
         self.resource().describe(said);
     }

@@ -22,8 +22,9 @@ pub enum Said {
 
 /// Names and limits for what holdup watches. Does nothing in builds that are not instrumented.
 ///
-/// It is there for a [`Semaphore`](crate::sync::Semaphore), a [`Mutex`](crate::sync::Mutex) and a
-/// [`RwLock`](crate::sync::RwLock), by value, by reference (for a `static`), and in an [`Arc`].
+/// It is there for a [`Semaphore`](crate::sync::Semaphore), a [`Mutex`](crate::sync::Mutex), a
+/// [`RwLock`](crate::sync::RwLock), and both halves of a bounded channel, by value, by reference (for a `static`), and
+/// in an [`Arc`].
 ///
 /// # Examples
 ///

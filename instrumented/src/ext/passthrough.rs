@@ -1,6 +1,7 @@
 //! Forgets what is said.
 
 use super::Said;
+use crate::sync::mpsc::{Receiver, Sender};
 use crate::sync::{Mutex, RwLock, Semaphore};
 use std::sync::Arc;
 
@@ -18,6 +19,14 @@ impl<T: ?Sized> Described for Mutex<T> {
 }
 
 impl<T: ?Sized> Described for RwLock<T> {
+    fn describe(&self, _: Said) {}
+}
+
+impl<T> Described for Sender<T> {
+    fn describe(&self, _: Said) {}
+}
+
+impl<T> Described for Receiver<T> {
     fn describe(&self, _: Said) {}
 }
 

@@ -1,10 +1,13 @@
 //! The books of one resource: a single-threaded state machine that turns what happens to permits into
 //! balanced accounts. Whatever concurrency there is lies outside.
 
+mod messages;
+
 use super::queue::{Key, Queue};
 use holdup_core::snapshot::{
     ActorId, Call, Counters, HoldId, Moment, RuntimeId, ScopeId, StackId, Usage, WaitId,
 };
+use messages::Messages;
 use std::panic::Location;
 
 /// Who asks for units, from where, and since when.
@@ -72,6 +75,8 @@ pub(crate) struct Ledger {
     /// When units last went anywhere.
     moved: Moment,
     counters: Counters,
+    /// Of a channel.
+    messages: Option<Box<Messages>>,
     /// Changes with every change of the books.
     version: u64,
 }
@@ -98,6 +103,7 @@ impl Ledger {
                 cancelled_nanos: 0,
                 held_nanos: 0,
             },
+            messages: None,
             version: 0,
         }
     }
@@ -385,7 +391,7 @@ mod tests {
     use holdup_core::balance::{Imbalance, balance};
     use holdup_core::snapshot::{History, Kind, Resource, ResourceId, Settings, SiteId};
 
-    fn request(units: u64) -> Request {
+    pub(super) fn request(units: u64) -> Request {
         Request {
             units,
             actor: ActorId::Task(1),

@@ -63,6 +63,11 @@ impl Room {
         false
     }
 
+    /// Counts one that needs no room.
+    fn add(&self) {
+        self.used.fetch_add(1, Ordering::Relaxed);
+    }
+
     fn give_back(&self) {
         self.used.fetch_sub(1, Ordering::Relaxed);
     }

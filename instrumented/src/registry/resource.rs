@@ -1,5 +1,7 @@
 //! One instrumented primitive: tokio's own, with its books.
 
+mod channel;
+
 use super::ledger::{HoldKey, Ledger, Request};
 use super::queue::Key;
 use super::{REGISTRY, next_id, now, runtimes, scope, statics};
@@ -30,6 +32,7 @@ pub(crate) struct Resource {
     scope: ScopeId,
     /// Nothing is recorded if this is false.
     on: bool,
+    /// What it is made of; without any permits for a channel, which has its own.
     pub(crate) semaphore: tokio::sync::Semaphore,
     said: Mutex<Said>,
     ledger: Mutex<Ledger>,
@@ -47,21 +50,33 @@ impl Resource {
         semaphore: tokio::sync::Semaphore,
         created: &'static Location<'static>,
     ) -> Arc<Resource> {
-        let on = config::get().on;
-        let resource = Arc::new(Resource {
+        Resource::new(kind, initial, semaphore, created).listed()
+    }
+
+    fn new(
+        kind: Kind,
+        initial: u64,
+        semaphore: tokio::sync::Semaphore,
+        created: &'static Location<'static>,
+    ) -> Resource {
+        Resource {
             id: ResourceId(next_id()),
             kind,
             created,
             created_at: now(),
             scope: scope::current(),
-            on,
+            on: config::get().on,
             semaphore,
             said: Mutex::default(),
             ledger: Mutex::new(Ledger::new(initial)),
             address: AtomicU64::new(0),
             roaming: AtomicBool::new(false),
-        });
-        if on {
+        }
+    }
+
+    fn listed(self) -> Arc<Resource> {
+        let resource = Arc::new(self);
+        if resource.on {
             runtimes::current(None);
             REGISTRY.add(resource.id, &resource);
         }
@@ -278,8 +293,10 @@ impl Resource {
                 initial: ledger.initial(),
                 added: ledger.total_added(),
                 forgotten: ledger.total_forgotten(),
-                available: self.semaphore.available_permits() as u64,
-                closed: self.semaphore.is_closed(),
+                available: ledger
+                    .free()
+                    .unwrap_or_else(|| self.semaphore.available_permits() as u64),
+                closed: ledger.is_closed() || self.semaphore.is_closed(),
                 settled: false,
                 usage: ledger.usage(),
                 counters: ledger.counters(),
@@ -289,6 +306,11 @@ impl Resource {
             let wanted = ledger.waits().iter().map(|wait| wait.request.units);
             let granted = balance(&resource, ledger.recorded_units(), wanted);
             resource.settled = granted.is_ok();
+            if self.kind == Kind::Channel && REGISTRY.waits.dropped.load(Ordering::Relaxed) > 0 {
+                // What is free of a channel is known only where all its waits are.
+                resource.settled = false;
+                return (resource, ledger.version());
+            }
             if let Ok(granted) = granted {
                 ledger.granted(granted, now());
             }

@@ -3,8 +3,8 @@
 //! Replace `tokio::sync` by `holdup::sync` in a whole code base and it compiles: same names, same methods,
 //! same auto traits, same errors, same fairness and cancel safety.
 //!
-//! Instrumented are [`Semaphore`], [`Mutex`] and [`RwLock`] with their permits and guards, in builds with
-//! `debug_assertions` or with the feature `always-on`. In other builds, and with `--cfg holdup_off`, they are
+//! Instrumented are [`Semaphore`], [`Mutex`], [`RwLock`] and the bounded channel of [`mpsc`] with their permits and
+//! guards, in builds with `debug_assertions` or with the feature `always-on`. In other builds, and with `--cfg holdup_off`, they are
 //! tokio's own types.
 
 // What is named below takes precedence over the same name in the glob.
@@ -14,6 +14,8 @@ pub use tokio::sync::*;
 mod acquire;
 #[cfg(all(not(holdup_off), any(debug_assertions, feature = "always-on")))]
 mod lock;
+#[cfg(all(not(holdup_off), any(debug_assertions, feature = "always-on")))]
+pub mod mpsc;
 #[cfg(all(not(holdup_off), any(debug_assertions, feature = "always-on")))]
 mod mutex;
 #[cfg(all(not(holdup_off), any(debug_assertions, feature = "always-on")))]

@@ -1,4 +1,4 @@
-//! Runs tokio's own tests of its semaphore and its locks on ours, with nothing changed but the import.
+//! Runs tokio's own tests of its semaphore, its locks and its channel on ours, with nothing changed but the import.
 //!
 //! They come from the cargo registry's copy of the locked tokio, go into the target folder, and stay there.
 
@@ -6,12 +6,14 @@ use holdup_tests::workspace::{Metadata, Scratch, read};
 use std::process::ExitCode;
 
 /// Those of what is instrumented, and those that look at all of `tokio::sync`.
-const TESTS: [&str; 7] = [
+const TESTS: [&str; 9] = [
     "sync_semaphore.rs",
     "sync_semaphore_owned.rs",
     "sync_mutex.rs",
     "sync_mutex_owned.rs",
     "sync_rwlock.rs",
+    "sync_mpsc.rs",
+    "sync_mpsc_weak.rs",
     "sync_panic.rs",
     "async_send_sync.rs",
 ];
@@ -36,6 +38,7 @@ holdup = { HOLDUP, default-features = false }
 bytes = "1"
 futures = "0.3"
 tokio = { version = "1", features = ["full", "test-util"] }
+tokio-stream = "0.1"
 tokio-test = "0.4"
 "#;
 
@@ -52,7 +55,9 @@ fn main() -> ExitCode {
     for test in TESTS {
         package.write(format!("tests/{test}"), import_ours(&read(&theirs.join(test))));
     }
-    package.write("tests/support/panic.rs", read(&theirs.join("support/panic.rs")));
+    for support in ["support/panic.rs", "support/mpsc_stream.rs"] {
+        package.write(format!("tests/{support}"), import_ours(&read(&theirs.join(support))));
+    }
 
     let status = package.cargo(["test", "--tests"]).status();
     let passed = status.expect("cargo can be started").success();
