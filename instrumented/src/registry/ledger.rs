@@ -3,9 +3,10 @@
 
 mod messages;
 
+use super::history::{Caller, FlowKey, History};
 use super::queue::{Key, Queue};
 use holdup_core::snapshot::{
-    ActorId, Call, Counters, HoldId, Moment, RuntimeId, ScopeId, StackId, Usage, WaitId,
+    ActorId, Call, Counters, Direction, HoldId, Moment, RuntimeId, ScopeId, StackId, Usage, WaitId,
 };
 use messages::Messages;
 use std::panic::Location;
@@ -33,6 +34,8 @@ pub(crate) struct HoldRecord {
     pub(crate) request: Request,
     pub(crate) since: Moment,
     pub(crate) moved_to: Option<ActorId>,
+    /// Its actor added units meanwhile, as if this one did not go back by itself.
+    pub(crate) credited: Option<FlowKey>,
 }
 
 /// A request that has to wait.
@@ -45,6 +48,9 @@ pub(crate) struct WaitRecord {
     pub(crate) runtime: RuntimeId,
     pub(crate) granted_since: Option<Moment>,
 }
+
+/// Holds among which one of whoever adds units is looked for, the latest first.
+const MAX_LOOKED_AT: usize = 64;
 
 /// A permit's entry in the books.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,6 +80,7 @@ pub(crate) struct Ledger {
     marked: usize,
     /// When units last went anywhere.
     moved: Moment,
+    history: History,
     counters: Counters,
     /// Of a channel.
     messages: Option<Box<Messages>>,
@@ -93,6 +100,7 @@ impl Ledger {
             waits: Queue::new(),
             marked: 0,
             moved: Moment(0),
+            history: History::new(),
             counters: Counters {
                 acquired: 0,
                 waited: 0,
@@ -152,12 +160,15 @@ impl Ledger {
         Some(wait)
     }
 
-    /// A waiting request ended without a permit: it was dropped, or the resource was closed.
-    pub(crate) fn gave_up(&mut self, key: Key, now: Moment) {
+    /// A waiting request ended without a permit: it was dropped, or the resource was `closed`.
+    pub(crate) fn gave_up(&mut self, key: Key, now: Moment, closed: bool) {
         self.version += 1;
         if let Some(wait) = self.unqueue(key) {
             self.counters.cancelled += 1;
             add(&mut self.counters.cancelled_nanos, nanos(now, wait.request.since));
+            if !closed && !self.is_closed() {
+                self.history.gave_up(&wait, now);
+            }
         }
     }
 
@@ -173,12 +184,15 @@ impl Ledger {
         self.moved = now;
         self.counters.acquired += 1;
         self.held += request.units;
+        self.history.acquired(request.actor, request.site, request.units);
         if let Some(wait) = waited.and_then(|key| self.unqueue(key)) {
             self.counters.waited += 1;
             add(&mut self.counters.wait_nanos, nanos(now, wait.request.since));
         }
-        let key = id
-            .and_then(|id| self.holds.push(HoldRecord { id, request, since: now, moved_to: None }));
+        let key = id.and_then(|id| {
+            let hold = HoldRecord { id, request, since: now, moved_to: None, credited: None };
+            self.holds.push(hold)
+        });
         self.recorded(key, request.units)
     }
 
@@ -218,14 +232,18 @@ impl Ledger {
         }
         let hold = hold?;
         add(&mut self.counters.held_nanos, nanos(now, hold.since));
+        if let Some(flow) = hold.credited {
+            self.history.then_released(flow);
+        }
         Some(hold.request.actor)
     }
 
     /// A permit of `units` was forgotten: its units are lost.
-    pub(crate) fn forgotten(&mut self, key: HoldKey, units: u64, now: Moment) {
+    pub(crate) fn forgotten(&mut self, key: HoldKey, units: u64, by: Caller) {
         self.remove(key, units);
         if key != HoldKey::None {
-            self.moved = now;
+            self.moved = by.at;
+            self.history.flowed(Direction::Forgotten, units, by);
             add(&mut self.forgotten, units);
         }
     }
@@ -260,6 +278,8 @@ impl Ledger {
                 hold.request.units = hold.request.units.saturating_sub(units);
                 let mut part = *hold;
                 part.request.units = units;
+                // Whatever was added while the whole was held, was added once.
+                part.credited = None;
                 let key = id.and_then(|id| {
                     part.id = id;
                     self.holds.push_behind(key, part)
@@ -302,16 +322,29 @@ impl Ledger {
     }
 
     /// Units came from outside.
-    pub(crate) fn added(&mut self, units: u64, now: Moment) {
+    pub(crate) fn added(&mut self, units: u64, by: Caller) {
         self.version += 1;
-        self.moved = now;
+        self.moved = by.at;
         add(&mut self.added, units);
+        let Some(flow) = self.history.flowed(Direction::Added, units, by) else { return };
+        let mut looked_at = 0;
+        self.holds.each_back_mut(|hold| {
+            looked_at += 1;
+            let is_his = hold.moved_to.unwrap_or(hold.request.actor) == by.actor;
+            if is_his && hold.credited.is_none() {
+                hold.credited = Some(flow);
+                self.history.holding(flow);
+                return false;
+            }
+            looked_at < MAX_LOOKED_AT
+        });
     }
 
     /// Free units were taken away for good.
-    pub(crate) fn withdrawn(&mut self, units: u64, now: Moment) {
+    pub(crate) fn withdrawn(&mut self, units: u64, by: Caller) {
         self.version += 1;
-        self.moved = now;
+        self.moved = by.at;
+        self.history.flowed(Direction::Withdrawn, units, by);
         add(&mut self.forgotten, units);
     }
 
@@ -330,6 +363,10 @@ impl Ledger {
 
     pub(crate) fn total_forgotten(&self) -> u64 {
         self.forgotten
+    }
+
+    pub(crate) fn history(&self) -> &History {
+        &self.history
     }
 
     pub(crate) fn moved(&self) -> Moment {
@@ -387,6 +424,7 @@ fn nanos(now: Moment, since: Moment) -> u64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::sites::Sites;
     use super::*;
     use holdup_core::balance::{Imbalance, balance};
     use holdup_core::snapshot::{History, Kind, Resource, ResourceId, Settings, SiteId};
@@ -405,6 +443,11 @@ mod tests {
             poller: 0,
             thread: 0,
         }
+    }
+
+    fn caller(at: u64) -> Caller {
+        let (actor, stack) = (ActorId::Task(1), StackId::NONE);
+        Caller { actor, stack, site: Location::caller(), at: Moment(at) }
     }
 
     /// A ledger beside the semaphore that it is the ledger of.
@@ -485,15 +528,15 @@ mod tests {
         assert_eq!(b.ledger.usage().holders, 2);
 
         b.release(three, 1);
-        b.ledger.forgotten(one, 3, Moment(30));
+        b.ledger.forgotten(one, 3, caller(30));
         b.check();
         assert_eq!((b.ledger.total_forgotten(), b.ledger.usage().held), (3, 0));
 
         b.available += 5;
-        b.ledger.added(5, Moment(31));
+        b.ledger.added(5, caller(31));
         b.check();
         b.available -= 2;
-        b.ledger.withdrawn(2, Moment(32));
+        b.ledger.withdrawn(2, caller(32));
         b.check();
         let counters = b.ledger.counters();
         assert_eq!((counters.acquired, counters.released, counters.held_nanos), (2, 1, 20));
@@ -520,11 +563,38 @@ mod tests {
         assert_eq!(b.ledger.counters().wait_nanos, 15);
 
         // The second gives up: what it had gathered becomes free.
-        b.ledger.gave_up(second, Moment(40));
+        b.ledger.gave_up(second, Moment(40), false);
         assert!(b.balance().is_err());
         b.available = 1;
         b.check();
         assert_eq!(b.ledger.counters().cancelled_nanos, 30);
+    }
+
+    #[test]
+    fn units_that_come_back_twice_are_noticed() {
+        let mut ledger = Ledger::new(2);
+        let mut hold = |ledger: &mut Ledger, id, task| {
+            let request = Request { actor: ActorId::Task(task), ..request(1) };
+            ledger.acquired(Some(HoldId(id)), request, None, Moment(10))
+        };
+        let mut add = |ledger: &mut Ledger, task| {
+            ledger.added(1, Caller { actor: ActorId::Task(task), ..caller(20) });
+            let flow = ledger.history().copy(Moment(0), &mut Sites::new()).flows[0].clone();
+            (flow.calls, flow.holding, flow.then_released, flow.several)
+        };
+        let (one, two) = (hold(&mut ledger, 1, 1), hold(&mut ledger, 2, 2));
+        assert_eq!(add(&mut ledger, 1), (1, 1, 0, false));
+        assert_eq!(add(&mut ledger, 1), (2, 1, 0, false), "he has one hold");
+        assert_eq!(add(&mut ledger, 3), (3, 1, 0, true), "he has none");
+        ledger.released(two, 1, Moment(30));
+        assert_eq!(add(&mut ledger, 3), (4, 1, 0, true), "nobody had added for this one");
+        ledger.released(one, 1, Moment(30));
+        assert_eq!(add(&mut ledger, 3), (5, 1, 1, true));
+        // A permit that is forgotten is given back by hand, as it should be.
+        let three = hold(&mut ledger, 3, 1);
+        assert_eq!(add(&mut ledger, 1), (6, 2, 1, true));
+        ledger.forgotten(three, 1, caller(40));
+        assert_eq!(add(&mut ledger, 3), (7, 2, 1, true));
     }
 
     #[test]
@@ -547,7 +617,7 @@ mod tests {
         check(6, 6, [Some(6), Some(6), Some(6)]);
         // The second is polled, and has to be seen anew; the first goes, the third is behind none.
         ledger.polled(keys[1], Moment(7), 0);
-        ledger.gave_up(keys[0], Moment(8));
+        ledger.gave_up(keys[0], Moment(8), false);
         ledger.granted(1, Moment(9));
         let marks: Vec<_> = ledger.waits().iter().map(|wait| wait.granted_since).collect();
         assert_eq!(marks, [Some(Moment(9)), None]);
@@ -595,13 +665,13 @@ mod tests {
     fn totals_without_end_do_not_panic() {
         let mut ledger = Ledger::new(1);
         for _ in 0..64 {
-            ledger.added(1 << 60, Moment(1));
-            ledger.withdrawn(1 << 60, Moment(1));
+            ledger.added(1 << 60, caller(1));
+            ledger.withdrawn(1 << 60, caller(1));
         }
         let wait = ledger.wait(WaitId(1), request(1), RuntimeId::NONE).expect("room");
-        ledger.gave_up(wait, Moment(u64::MAX));
+        ledger.gave_up(wait, Moment(u64::MAX), false);
         let wait = ledger.wait(WaitId(2), request(1), RuntimeId::NONE).expect("room");
-        ledger.gave_up(wait, Moment(u64::MAX));
+        ledger.gave_up(wait, Moment(u64::MAX), false);
         assert_eq!(ledger.counters().cancelled_nanos, u64::MAX);
         assert_eq!((ledger.total_added(), ledger.total_forgotten()), (u64::MAX, u64::MAX));
     }

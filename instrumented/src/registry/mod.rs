@@ -3,6 +3,7 @@
 //! State is changed in place, under one small lock a resource. Nothing here calls out (wakers, tracing,
 //! callbacks) while it holds a lock, nothing panics, and every collection has a bound.
 
+mod history;
 mod ledger;
 mod queue;
 mod resource;
@@ -65,7 +66,7 @@ impl Room {
 
     /// Counts one that needs no room.
     fn add(&self) {
-        self.used.fetch_add(1, Ordering::Relaxed);
+        self.used.fetch_add(1, Ordering::SeqCst);
     }
 
     fn give_back(&self) {
@@ -351,10 +352,20 @@ pub(crate) fn snapshot() -> Snapshot {
         resources.push(summary);
     }
     runtimes::count_again(&mut runtimes);
-    let stacks: BTreeSet<StackId> =
-        holds.iter().map(|hold| hold.stack).chain(waits.iter().map(|wait| wait.stack)).collect();
-    let actors =
-        actors(holds.iter().map(|hold| hold.actor).chain(waits.iter().map(|wait| wait.actor)));
+    let histories = || resources.iter().map(|resource| &resource.history);
+    let flows = || histories().flat_map(|history| &history.flows);
+    let streaks = || histories().flat_map(|history| &history.streaks);
+    let stacks: BTreeSet<StackId> = (holds.iter().map(|hold| hold.stack))
+        .chain(waits.iter().map(|wait| wait.stack))
+        .chain(flows().map(|flow| flow.stack))
+        .chain(streaks().map(|streak| streak.stack))
+        .collect();
+    let actors = actors(
+        (holds.iter().map(|hold| hold.actor))
+            .chain(waits.iter().map(|wait| wait.actor))
+            .chain(flows().map(|flow| flow.actor))
+            .chain(streaks().map(|streak| streak.actor)),
+    );
     Snapshot {
         taken,
         process: process(),

@@ -105,6 +105,17 @@ impl<T> Queue<T> {
         }
     }
 
+    /// Calls `visit` with the records, the last one first, until it says no.
+    pub(crate) fn each_back_mut(&mut self, mut visit: impl FnMut(&mut T) -> bool) {
+        let mut at = self.tail;
+        while let Some(node) = self.nodes.get_mut(at as usize) {
+            at = node.prev;
+            if !node.value.as_mut().is_some_and(&mut visit) {
+                return;
+            }
+        }
+    }
+
     pub(crate) fn first(&self) -> Option<&T> {
         self.nodes.get(self.head as usize)?.value.as_ref()
     }

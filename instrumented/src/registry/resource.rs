@@ -2,6 +2,7 @@
 
 mod channel;
 
+use super::history::Caller;
 use super::ledger::{HoldKey, Ledger, Request};
 use super::queue::Key;
 use super::{REGISTRY, next_id, now, runtimes, scope, statics};
@@ -166,7 +167,8 @@ impl Resource {
     /// The waiting request ended without a permit.
     pub(crate) fn gave_up(&self, wait: Key) {
         let now = now();
-        self.ledger().gave_up(wait, now);
+        let closed = self.semaphore.is_closed();
+        self.ledger().gave_up(wait, now, closed);
         REGISTRY.waits.give_back();
     }
 
@@ -199,11 +201,14 @@ impl Resource {
         }
     }
 
-    /// A permit was forgotten.
-    pub(crate) fn forgotten(&self, hold: HoldKey, units: u64) {
-        let now = now();
-        self.ledger().forgotten(hold, units, now);
-        if matches!(hold, HoldKey::At(_)) {
+    /// A permit was forgotten at `site`.
+    pub(crate) fn forgotten(&self, hold: HoldKey, units: u64, site: &'static Location<'static>) {
+        if hold == HoldKey::None {
+            return;
+        }
+        let by = self.caller(site);
+        self.ledger().forgotten(hold, units, by);
+        if hold != HoldKey::Unrecorded {
             REGISTRY.holds.give_back();
         }
     }
@@ -242,18 +247,25 @@ impl Resource {
         }
     }
 
-    pub(crate) fn added(&self, units: u64) {
-        if self.on {
-            let now = now();
-            self.ledger().added(units, now);
+    /// Units came from outside, at `site`.
+    pub(crate) fn added(&self, units: u64, site: &'static Location<'static>) {
+        if self.on && units > 0 {
+            let by = self.caller(site);
+            self.ledger().added(units, by);
         }
     }
 
-    pub(crate) fn withdrawn(&self, units: u64) {
-        if self.on {
-            let now = now();
-            self.ledger().withdrawn(units, now);
+    /// Free units were taken away for good, at `site`.
+    pub(crate) fn withdrawn(&self, units: u64, site: &'static Location<'static>) {
+        if self.on && units > 0 {
+            let by = self.caller(site);
+            self.ledger().withdrawn(units, by);
         }
+    }
+
+    /// Who calls now. Walks the stack, so not under the lock.
+    fn caller(&self, site: &'static Location<'static>) -> Caller {
+        Caller { actor: actor::current(None), stack: stack::capture(), site, at: now() }
     }
 
     pub(crate) fn rejected(&self) {
@@ -301,7 +313,7 @@ impl Resource {
                 usage: ledger.usage(),
                 counters: ledger.counters(),
                 settings: said.settings,
-                history: snapshot::History { moved: ledger.moved(), ..Default::default() },
+                history: snapshot::History::default(),
             };
             let wanted = ledger.waits().iter().map(|wait| wait.request.units);
             let granted = balance(&resource, ledger.recorded_units(), wanted);
@@ -321,7 +333,11 @@ impl Resource {
                 std::thread::yield_now();
                 continue;
             }
-            return (resource, ledger.version());
+            let version = ledger.version();
+            let (history, moved) = (ledger.history().clone(), ledger.moved());
+            drop(ledger);
+            resource.history = history.copy(moved, sites);
+            return (resource, version);
         }
     }
 }

@@ -124,15 +124,17 @@ impl Semaphore {
     /// # Panics
     ///
     /// If the number of permits would exceed [`Semaphore::MAX_PERMITS`].
+    #[track_caller]
     pub fn add_permits(&self, n: usize) {
         self.inner().add_permits(n);
-        self.resource().added(n as u64);
+        self.resource().added(n as u64, Location::caller());
     }
 
     /// Takes up to `n` available permits away for good, and returns how many. Recorded as forgotten.
+    #[track_caller]
     pub fn forget_permits(&self, n: usize) -> usize {
         let gone = self.inner().forget_permits(n);
-        self.resource().withdrawn(gone as u64);
+        self.resource().withdrawn(gone as u64, Location::caller());
         gone
     }
 
@@ -395,9 +397,10 @@ fn sum(mine: usize, other: usize) -> usize {
 
 impl<'a> SemaphorePermit<'a> {
     /// Forgets the permit **without** giving it back. Recorded as forgotten.
+    #[track_caller]
     pub fn forget(mut self) {
         let (permits, hold) = self.empty();
-        self.sem.resource().forgotten(hold, permits as u64);
+        self.sem.resource().forgotten(hold, permits as u64, Location::caller());
     }
 
     /// Merges two permits of the same semaphore. Shows that this permit is used by whoever calls.
@@ -450,9 +453,10 @@ impl<'a> SemaphorePermit<'a> {
 
 impl OwnedSemaphorePermit {
     /// Forgets the permit **without** giving it back. Recorded as forgotten.
+    #[track_caller]
     pub fn forget(mut self) {
         let (permits, hold) = self.empty();
-        self.sem.resource().forgotten(hold, permits as u64);
+        self.sem.resource().forgotten(hold, permits as u64, Location::caller());
     }
 
     /// Merges two permits of the same semaphore. Shows that this permit is used by whoever calls.

@@ -361,3 +361,46 @@ fn pages_go_through_all_records_in_order() {
     drop(sem);
     until(|| registry::holds(resource, None, 10).is_none());
 }
+
+#[test]
+fn what_comes_and_goes_has_its_line_and_who_gives_up_again_and_again_is_known() {
+    let (scope, semaphore, _entered) = in_scope(|| Semaphore::new(2));
+    let mut lines = Vec::new();
+    for _ in 0..2 {
+        semaphore.add_permits(3);
+    }
+    lines.push(line!() - 2);
+    semaphore.try_acquire_many(2).expect("free").forget();
+    lines.push(line!() - 1);
+    semaphore.forget_permits(1);
+    lines.push(line!() - 1);
+    // Nothing came or went.
+    semaphore.add_permits(0);
+    let all = semaphore.try_acquire_many(5).expect("free");
+    for _ in 0..3 {
+        let mut wait = spawn(semaphore.acquire());
+        assert_pending!(wait.poll());
+    }
+    lines.push(line!() - 3);
+    let (resource, snapshot) = only(scope);
+    let line = |site| snapshot.site(site).expect("known").line;
+    let flows: Vec<_> =
+        resource.history.flows.iter().map(|f| (line(f.site), f.calls, f.units)).collect();
+    assert_eq!(flows, [(lines[0], 2, 6), (lines[1], 1, 2), (lines[2], 1, 1)]);
+    // Whether it is one streak depends on where the test's wakers happen to lie.
+    let streaks = &resource.history.streaks;
+    assert_eq!(streaks.iter().map(|s| s.count).sum::<u64>(), 3, "{streaks:?}");
+    assert!(streaks.iter().all(|s| line(s.site) == lines[3]), "{streaks:?}");
+    for stack in resource.history.flows.iter().map(|f| f.stack) {
+        assert!(snapshot.stack(stack).is_some(), "{stack:?} is in the snapshot");
+    }
+
+    // Closed while it waits: that is no giving up.
+    let before = streaks.len();
+    let mut wait = spawn(semaphore.acquire());
+    assert_pending!(wait.poll());
+    semaphore.close();
+    assert_ready_err!(wait.poll());
+    assert_eq!(only(scope).0.history.streaks.len(), before);
+    drop(all);
+}

@@ -107,6 +107,7 @@ impl PollSemaphore {
     }
 
     /// Adds `n` new permits to the semaphore.
+    #[track_caller]
     pub fn add_permits(&self, n: usize) {
         self.semaphore.add_permits(n);
     }

@@ -93,7 +93,8 @@ impl Ledger {
             (HoldKey::None, 0) => {}
             (HoldKey::None, _) => {
                 let request = Request { units: unread, ..messages.receiver };
-                let record = HoldRecord { id: id(), request, since: now, moved_to: None };
+                let (moved_to, credited) = (None, None);
+                let record = HoldRecord { id: id(), request, since: now, moved_to, credited };
                 let key = self.holds.push(record);
                 self.held += unread;
                 let hold = self.recorded(key, unread);
@@ -198,7 +199,7 @@ mod tests {
         assert_eq!(ledger.free(), Some(0));
         ledger.received(1, by(1), Moment(2), id(2));
         assert_eq!(ledger.free(), Some(0));
-        ledger.gave_up(both, Moment(3));
+        ledger.gave_up(both, Moment(3), false);
         assert_eq!(ledger.free(), Some(2));
     }
 
