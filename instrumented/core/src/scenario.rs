@@ -12,13 +12,13 @@
 //! find deadlock: task 1, task 2; a, b
 //! ```
 //!
-//! - `semaphore NAME CAPACITY`, `mutex NAME`, `rwlock NAME` with, as needed: `static`, `closed`, `unsettled`, `grows`,
-//!   `long_held`, `max_hold TIME`, `added N`, `forgotten N`, `released N`, `rejected N` (totals), `moving` (units went
+//! - `semaphore NAME CAPACITY`, `channel NAME CAPACITY`, `mutex NAME`, `rwlock NAME` with, as needed: `static`, `closed`,
+//!   `unsettled`, `grows`, `long_held`, `max_hold TIME`, `added N`, `forgotten N`, `released N`, `rejected N` (totals), `moving` (units went
 //!   to and fro until now). What is neither held nor added goes to the front of the queue, as tokio does it, or is
 //!   available.
 //! - `task N`, `root N`, `thread N`: who does the lines below it.
 //! - `hold NAME` and `wait NAME`, in the order of time, 100 ms apart, with, as needed: `xN` (units), `owned`, `try`,
-//!   `moved N` (to that task), `once` (not yet there in the earlier snapshot), `soon` (1 ms after the line before),
+//!   `unread` (a channel's messages, by who received last), `moved N` (to that task), `once` (not yet there in the earlier snapshot), `soon` (1 ms after the line before),
 //!   `polled` (once more, 0.1 ms later),
 //!   `back N` (so many earlier holds from this stack came back), `usual TIME` (after at most so long), `elsewhere N` (of
 //!   these, released by others), `future N`, `poller N` (a number for the address), and `: PATH`. Without a path, all that an actor does is in
@@ -177,6 +177,7 @@ impl Reader {
             "semaphore" => self.semaphore(Kind::Semaphore, rest),
             "mutex" => self.semaphore(Kind::Mutex, &with_capacity(rest, 1)),
             "rwlock" => self.semaphore(Kind::RwLock, &with_capacity(rest, READERS)),
+            "channel" => self.semaphore(Kind::Channel, rest),
             "task" => self.actor(ActorId::Task, rest),
             "root" => self.actor(ActorId::Root, rest),
             "thread" => self.actor(ActorId::Thread, rest),
@@ -434,6 +435,7 @@ impl Reader {
             match word {
                 "owned" => record.owned = true,
                 "try" => record.call = Call::Try,
+                "unread" => (record.call, record.owned) = (Call::Receive, true),
                 "once" => record.once = true,
                 "polled" => record.polled = true,
                 "soon" => step = STEP / 100,

@@ -1,6 +1,6 @@
 //! The vocabulary of findings: the same thing is called the same everywhere.
 
-use crate::snapshot::{ActorId, Kind, Moment, Resource, Snapshot, Wait};
+use crate::snapshot::{ActorId, Call, Kind, Moment, Resource, Snapshot, Wait};
 use crate::text::age;
 use std::collections::HashSet;
 
@@ -42,13 +42,16 @@ pub(crate) fn since(snapshot: &Snapshot, moment: Moment) -> String {
     age(snapshot.taken.since(moment))
 }
 
-/// What is wanted of a resource, or held: `a permit`, `3 permits`, `the lock`, `a read lock`, `the write lock`.
+/// What is wanted of a resource, or held: `a permit`, `3 permits`, `the lock`, `a read lock`, `the write lock`,
+/// `room for a message`.
 pub(crate) fn wanted(r: &Resource, units: u64) -> String {
     match (r.kind, units) {
         (Kind::Mutex, _) => "the lock".to_owned(),
         (Kind::RwLock, 1) => "a read lock".to_owned(),
         (Kind::RwLock, units) if units >= r.capacity() => "the write lock".to_owned(),
         (Kind::RwLock, units) => count(units, "read lock"),
+        (Kind::Channel, 1) => "room for a message".to_owned(),
+        (Kind::Channel, units) => format!("room for {}", count(units, "message")),
         (_, 1) => "a permit".to_owned(),
         (_, units) => count(units, "permit"),
     }
@@ -58,6 +61,8 @@ pub(crate) fn wanted(r: &Resource, units: u64) -> String {
 pub(crate) fn taken(r: &Resource, units: u64) -> String {
     match (r.kind, units, r.capacity()) {
         (Kind::Mutex | Kind::RwLock, ..) => wanted(r, units),
+        (Kind::Channel, units, capacity) if units == capacity => "all the room".to_owned(),
+        (Kind::Channel, units, capacity) => format!("room for {units} of the {capacity} messages"),
         (_, 1, 1) => "the only permit".to_owned(),
         (_, 2, 2) => "both permits".to_owned(),
         (_, units, capacity) if units == capacity => format!("all {units} permits"),
@@ -65,10 +70,33 @@ pub(crate) fn taken(r: &Resource, units: u64) -> String {
     }
 }
 
-/// What several of these resources hand out: `permits`, `locks`.
-pub(crate) fn plural<'a>(mut resources: impl Iterator<Item = &'a Resource>) -> &'static str {
-    let lock = |r: &Resource| matches!(r.kind, Kind::Mutex | Kind::RwLock);
-    if resources.all(lock) { "locks" } else { "permits" }
+/// What several of these resources hand out: `permits`, `locks`, `room`.
+pub(crate) fn plural<'a>(resources: impl Iterator<Item = &'a Resource>) -> &'static str {
+    let (mut locks, mut channels, mut others) = (false, false, false);
+    for resource in resources {
+        match resource.kind {
+            Kind::Mutex | Kind::RwLock => locks = true,
+            Kind::Channel => channels = true,
+            _ => others = true,
+        }
+    }
+    match (locks, channels, others) {
+        (true, false, false) => "locks",
+        (false, true, false) => "room",
+        (true, true, false) => "locks and room",
+        (_, true, true) => "permits and room",
+        _ => "permits",
+    }
+}
+
+/// The messages of a channel that nobody has received.
+pub(crate) fn unread(snapshot: &Snapshot, r: &Resource) -> u64 {
+    let holds = &snapshot.holds[snapshot.holds.partition_point(|hold| hold.resource < r.id)..];
+    let mut unread = holds
+        .iter()
+        .take_while(|hold| hold.resource == r.id)
+        .filter(|hold| hold.call == Call::Receive);
+    unread.next().map_or(0, |hold| hold.units)
 }
 
 /// The state of a resource in one line.
@@ -76,7 +104,11 @@ pub(crate) fn books(snapshot: &Snapshot, r: &Resource) -> String {
     let name = r.name.as_ref().map_or_else(|| r.id.to_string(), |name| format!("`{name}`"));
     let created =
         snapshot.site(r.created).map(|site| format!(" (created at {site})")).unwrap_or_default();
-    let (kind, waiting) = (kind(r.kind), r.usage.waiting);
+    let kind = kind(r.kind);
+    let waiting = match r.kind {
+        Kind::Channel => format!("{} waiting", count(r.usage.waiting, "sender")),
+        _ => format!("{} waiting", r.usage.waiting),
+    };
     let state = match r.kind {
         Kind::Mutex | Kind::RwLock if r.usage.held == 0 && r.granted() > 0 => {
             "set aside for the front of the queue".to_owned()
@@ -85,6 +117,21 @@ pub(crate) fn books(snapshot: &Snapshot, r: &Resource) -> String {
         Kind::Mutex => "locked".to_owned(),
         Kind::RwLock if r.usage.held >= r.capacity() => "locked for writing".to_owned(),
         Kind::RwLock => format!("locked by {}", count(r.usage.holders, "reader")),
+        Kind::Channel => {
+            let unread = unread(snapshot, r);
+            let (reserved, granted) = (r.usage.held.saturating_sub(unread), r.granted());
+            let mut state = format!("{unread} of {} unread", count(r.capacity(), "message"));
+            for (units, what) in [
+                (reserved, "reserved"),
+                (granted, "set aside for the front of the queue"),
+                (r.available, "free"),
+            ] {
+                if units > 0 {
+                    state = format!("{state}, room for {units} {what}");
+                }
+            }
+            state
+        }
         _ => {
             let granted = match r.granted() {
                 0 => String::new(),
@@ -94,7 +141,7 @@ pub(crate) fn books(snapshot: &Snapshot, r: &Resource) -> String {
             format!("{}, {free} available, {held} held{granted}", count(r.capacity(), "permit"))
         }
     };
-    format!("{kind} {name}: {state}, {waiting} waiting{created}")
+    format!("{kind} {name}: {state}, {waiting}{created}")
 }
 
 /// Who else waits because of this.
@@ -139,6 +186,7 @@ pub(crate) fn list(items: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::scenario::Scenario;
     use crate::snapshot::{Counters, History, ResourceId, ScopeId, Settings, SiteId, Usage};
 
     fn state(kind: Kind, capacity: u64, held: u64, holders: u64) -> Resource {
@@ -168,6 +216,7 @@ mod tests {
         let many = u64::from(u32::MAX >> 3);
         let (semaphore, mutex) = (state(Kind::Semaphore, 4, 1, 1), state(Kind::Mutex, 1, 1, 1));
         let (read, write) = (state(Kind::RwLock, many, 3, 3), state(Kind::RwLock, many, many, 1));
+        let channel = state(Kind::Channel, 8, 6, 3);
         let table = [
             (wanted(&semaphore, 1), "a permit"),
             (wanted(&semaphore, 2), "2 permits"),
@@ -178,6 +227,10 @@ mod tests {
             (taken(&semaphore, 1), "1 of the 4 permits"),
             (taken(&mutex, 1), "the lock"),
             (taken(&write, many), "the write lock"),
+            (wanted(&channel, 1), "room for a message"),
+            (wanted(&channel, 3), "room for 3 messages"),
+            (taken(&channel, 1), "room for 1 of the 8 messages"),
+            (taken(&channel, 8), "all the room"),
         ];
         for (said, expected) in table {
             assert_eq!(said, expected);
@@ -192,7 +245,40 @@ mod tests {
         for (resource, expected) in table {
             assert_eq!(books(&Snapshot::default(), resource), expected);
         }
-        assert_eq!(plural([&mutex, &read].into_iter()), "locks");
-        assert_eq!(plural([&mutex, &semaphore].into_iter()), "permits");
+        let plurals: [(&[&Resource], &str); 6] = [
+            (&[&mutex, &read], "locks"),
+            (&[&mutex, &semaphore], "permits"),
+            (&[&channel], "room"),
+            (&[&channel, &mutex], "locks and room"),
+            (&[&semaphore, &channel, &mutex], "permits and room"),
+            (&[], "permits"),
+        ];
+        for (resources, expected) in plurals {
+            assert_eq!(plural(resources.iter().copied()), expected);
+        }
+    }
+
+    #[test]
+    fn a_channel_tells_what_is_unread_and_what_is_reserved() {
+        let told = |text: &str| {
+            let snapshot = Scenario::read(text).expect("well-formed").current;
+            let told = books(&snapshot, &snapshot.resources[1]);
+            told.split_once(" (").map(|(state, _)| state.to_owned())
+        };
+        let semaphore = "semaphore a 1\n task 1\n hold a";
+        assert_eq!(
+            told(&format!("{semaphore}\n channel b 8\n hold b x5 unread\n hold b x2 owned"))
+                .as_deref(),
+            Some(
+                "channel `b`: 5 of 8 messages unread, room for 2 reserved, room for 1 free, 0 senders waiting"
+            )
+        );
+        assert_eq!(
+            told(&format!("{semaphore}\n channel b 3\n hold b x2 unread\n task 2\n wait b"))
+                .as_deref(),
+            Some(
+                "channel `b`: 2 of 3 messages unread, room for 1 set aside for the front of the queue, 1 sender waiting"
+            )
+        );
     }
 }
