@@ -144,6 +144,7 @@ impl Monitor {
         self.same = if waits == self.waits { self.same.saturating_add(1) } else { 0 };
         self.waits = waits;
         self.before = Some(snapshot);
+        registry::looked();
         let cost = start.elapsed().saturating_sub(naming);
         self.publish(findings);
         cost

@@ -223,8 +223,8 @@ impl Ledger {
         }
     }
 
-    /// A permit of `units` was given back. Returns who had acquired it.
-    pub(crate) fn released(&mut self, key: HoldKey, units: u64, now: Moment) -> Option<ActorId> {
+    /// A permit of `units` was given back. Returns its record.
+    pub(crate) fn released(&mut self, key: HoldKey, units: u64, now: Moment) -> Option<HoldRecord> {
         let hold = self.remove(key, units);
         if key != HoldKey::None {
             self.moved = now;
@@ -235,25 +235,31 @@ impl Ledger {
         if let Some(flow) = hold.credited {
             self.history.then_released(flow);
         }
-        Some(hold.request.actor)
+        Some(hold)
     }
 
-    /// A permit of `units` was forgotten: its units are lost.
-    pub(crate) fn forgotten(&mut self, key: HoldKey, units: u64, by: Caller) {
-        self.remove(key, units);
+    /// A permit of `units` was forgotten: its units are lost. Returns its record.
+    pub(crate) fn forgotten(&mut self, key: HoldKey, units: u64, by: Caller) -> Option<HoldRecord> {
+        let hold = self.remove(key, units);
         if key != HoldKey::None {
             self.moved = by.at;
             self.history.flowed(Direction::Forgotten, units, by);
             add(&mut self.forgotten, units);
         }
+        hold
     }
 
-    /// The permit `from`, of `units`, became part of `into`.
-    pub(crate) fn merged(&mut self, into: HoldKey, from: HoldKey, units: u64) {
+    /// The permit `from`, of `units`, became part of `into`. Returns the record that has gone.
+    pub(crate) fn merged(
+        &mut self,
+        into: HoldKey,
+        from: HoldKey,
+        units: u64,
+    ) -> Option<HoldRecord> {
         if from == HoldKey::None {
-            return;
+            return None;
         }
-        self.remove(from, units);
+        let gone = self.remove(from, units);
         match into {
             HoldKey::At(key) => {
                 self.held += units;
@@ -267,6 +273,13 @@ impl Ledger {
             }
             HoldKey::None => {}
         }
+        gone
+    }
+
+    /// The record of a permit.
+    pub(crate) fn hold(&self, key: HoldKey) -> Option<HoldRecord> {
+        let HoldKey::At(key) = key else { return None };
+        self.holds.get(key).copied()
     }
 
     /// `units` of the permit `from` became a permit of their own, with the same history.
@@ -681,8 +694,8 @@ mod tests {
         let mut b = Beside::new(1);
         let key = b.acquire(1);
         b.release(key, 1);
-        assert_eq!(b.ledger.released(key, 0, Moment(99)), None);
-        assert_eq!(b.ledger.released(HoldKey::None, 1, Moment(99)), None);
+        assert!(b.ledger.released(key, 0, Moment(99)).is_none());
+        assert!(b.ledger.released(HoldKey::None, 1, Moment(99)).is_none());
         b.check();
     }
 }

@@ -3,8 +3,11 @@
 //! State is changed in place, under one small lock a resource. Nothing here calls out (wakers, tracing,
 //! callbacks) while it holds a lock, nothing panics, and every collection has a bound.
 
+mod held;
 mod history;
+mod learned;
 mod ledger;
+mod orders;
 mod queue;
 mod resource;
 mod rest;
@@ -14,6 +17,7 @@ mod sites;
 mod statics;
 
 pub(crate) use ledger::{HoldKey, Request};
+pub(crate) use orders::looked;
 pub(crate) use queue::Key;
 pub(crate) use resource::Resource;
 pub use scope::{Entered, Scope};
@@ -111,9 +115,13 @@ impl Registry {
         }
     }
 
-    #[cfg(any(test, feature = "server"))]
     fn get(&self, id: ResourceId) -> Option<Arc<Resource>> {
         self.resources.get(&id)?.upgrade()
+    }
+
+    /// The resource has not been dropped. Does not look into it.
+    fn has(&self, id: ResourceId) -> bool {
+        self.resources.contains_key(&id)
     }
 
     /// By id. What is dropped by its user meanwhile is dropped when the caller drops the list, outside
@@ -311,7 +319,7 @@ pub(crate) fn dropped() -> Dropped {
         holds: REGISTRY.holds.dropped.load(Ordering::Relaxed),
         waits: REGISTRY.waits.dropped.load(Ordering::Relaxed),
         resources: REGISTRY.listed.dropped.load(Ordering::Relaxed),
-        orders: 0,
+        orders: orders::dropped(),
     }
 }
 
@@ -352,19 +360,25 @@ pub(crate) fn snapshot() -> Snapshot {
         resources.push(summary);
     }
     runtimes::count_again(&mut runtimes);
+    let orders = orders::all(&mut sites);
+    let sides = orders.iter().flat_map(|order| [order.outer.stack, order.inner.stack]);
     let histories = || resources.iter().map(|resource| &resource.history);
     let flows = || histories().flat_map(|history| &history.flows);
     let streaks = || histories().flat_map(|history| &history.streaks);
-    let stacks: BTreeSet<StackId> = (holds.iter().map(|hold| hold.stack))
+    let mut stacks: BTreeSet<StackId> = (holds.iter().map(|hold| hold.stack))
         .chain(waits.iter().map(|wait| wait.stack))
-        .chain(flows().map(|flow| flow.stack))
-        .chain(streaks().map(|streak| streak.stack))
+        .chain(sides)
         .collect();
+    let learned = learned::of(stacks.iter().copied(), &mut sites);
+    stacks.extend(learned.iter().map(|learned| learned.stack));
+    stacks.extend(flows().map(|flow| flow.stack));
+    stacks.extend(streaks().map(|streak| streak.stack));
     let actors = actors(
         (holds.iter().map(|hold| hold.actor))
             .chain(waits.iter().map(|wait| wait.actor))
             .chain(flows().map(|flow| flow.actor))
-            .chain(streaks().map(|streak| streak.actor)),
+            .chain(streaks().map(|streak| streak.actor))
+            .chain(orders.iter().flat_map(|order| order.seen.iter().map(|seen| seen.actor))),
     );
     Snapshot {
         taken,
@@ -375,8 +389,8 @@ pub(crate) fn snapshot() -> Snapshot {
         actors,
         sites: sites::all(),
         stacks: stack::known(stacks),
-        learned: Vec::new(),
-        orders: Vec::new(),
+        learned,
+        orders,
         runtimes,
         dropped: dropped(),
     }

@@ -2,10 +2,11 @@
 
 mod channel;
 
+use super::held::{self, Entry};
 use super::history::Caller;
-use super::ledger::{HoldKey, Ledger, Request};
+use super::ledger::{HoldKey, HoldRecord, Ledger, Request};
 use super::queue::Key;
-use super::{REGISTRY, next_id, now, runtimes, scope, statics};
+use super::{REGISTRY, learned, next_id, now, orders, runtimes, scope, statics};
 use crate::{actor, config, monitor, stack};
 use holdup_core::balance::balance;
 use holdup_core::snapshot::{
@@ -88,6 +89,26 @@ impl Resource {
         self.id
     }
 
+    pub(super) fn kind(&self) -> Kind {
+        self.kind
+    }
+
+    pub(super) fn name(&self) -> Option<Arc<str>> {
+        self.said().name.clone()
+    }
+
+    pub(super) fn created(&self) -> &'static Location<'static> {
+        self.created
+    }
+
+    pub(super) fn capacity(&self) -> u64 {
+        let ledger = self.ledger();
+        ledger
+            .initial()
+            .saturating_add(ledger.total_added())
+            .saturating_sub(ledger.total_forgotten())
+    }
+
     pub(super) fn ledger(&self) -> MutexGuard<'_, Ledger> {
         // The ledger never panics half-way; if it ever did, wrong books are better than a second panic.
         self.ledger.lock().unwrap_or_else(PoisonError::into_inner)
@@ -146,6 +167,7 @@ impl Resource {
             return None;
         }
         let runtime = runtimes::current(Some(request.actor));
+        self.note_order(request);
         // Its first poll is over: by now it is in the queue for certain.
         let now = now();
         let mut ledger = self.ledger();
@@ -180,10 +202,34 @@ impl Resource {
         }
         let room = REGISTRY.holds.take();
         runtimes::note(request.actor);
+        // Who had to wait was noted then.
+        if request.call != Call::Try && waited.is_none() {
+            self.note_order(request);
+        }
         let mut ledger = self.ledger();
         // Numbered and timed under the lock, so that the records are in order by both.
         let id = room.then(|| HoldId(next_id()));
-        ledger.acquired(id, *request, waited, now())
+        let key = ledger.acquired(id, *request, waited, now());
+        drop(ledger);
+        if let (Some(id), HoldKey::At(_)) = (id, key) {
+            held::add(Entry::new(id, self.id, request));
+        }
+        learned::acquired(request.stack, request.site);
+        key
+    }
+
+    fn note_order(&self, request: &Request) {
+        if orders::note(self, request) {
+            monitor::wake();
+        }
+    }
+
+    /// A hold has ended, or was seen elsewhere: it is its acquirer's no more.
+    fn left(&self, hold: &HoldRecord, elsewhere: bool) {
+        let Some(entry) = held::remove(hold.request.actor, hold.id) else { return };
+        if entry.orders().fold(false, |certain, order| orders::ended(order, elsewhere) | certain) {
+            monitor::wake();
+        }
     }
 
     /// A permit was given back.
@@ -192,13 +238,20 @@ impl Resource {
             return;
         }
         let now = now();
-        let owner = self.ledger().released(hold, units, now);
+        let record = self.ledger().released(hold, units, now);
         if hold != HoldKey::Unrecorded {
             REGISTRY.holds.give_back();
         }
-        if owner.is_some_and(|owner| super::ledger::elsewhere(owner, actor::current(None))) {
+        let Some(record) = record else { return };
+        let elsewhere = super::ledger::elsewhere(record.request.actor, actor::current(None));
+        if elsewhere {
             self.roaming.store(true, Ordering::Relaxed);
         }
+        self.left(&record, elsewhere);
+        // That it was elsewhere may have been seen before.
+        let elsewhere = elsewhere && record.moved_to.is_none();
+        let nanos = now.0.saturating_sub(record.since.0);
+        learned::released(record.request.stack, nanos, elsewhere);
     }
 
     /// A permit was forgotten at `site`.
@@ -207,7 +260,11 @@ impl Resource {
             return;
         }
         let by = self.caller(site);
-        self.ledger().forgotten(hold, units, by);
+        let record = self.ledger().forgotten(hold, units, by);
+        if let Some(record) = record {
+            self.left(&record, false);
+            learned::forgotten(record.request.stack);
+        }
         if hold != HoldKey::Unrecorded {
             REGISTRY.holds.give_back();
         }
@@ -215,7 +272,16 @@ impl Resource {
 
     /// The permit `from` became part of `into`.
     pub(crate) fn merged(&self, into: HoldKey, from: HoldKey, units: u64) {
-        self.ledger().merged(into, from, units);
+        let (gone, grown) = {
+            let mut ledger = self.ledger();
+            (ledger.merged(into, from, units), ledger.hold(into))
+        };
+        if let Some(gone) = gone {
+            held::remove(gone.request.actor, gone.id);
+        }
+        if let Some(grown) = grown {
+            held::resize(grown.request.actor, grown.id, grown.request.units);
+        }
         if matches!(from, HoldKey::At(_)) {
             REGISTRY.holds.give_back();
         }
@@ -227,13 +293,32 @@ impl Resource {
             return from;
         }
         let id = REGISTRY.holds.take().then(|| HoldId(next_id()));
-        self.ledger().split(from, units, id)
+        let (part, rest, new) = {
+            let mut ledger = self.ledger();
+            let part = ledger.split(from, units, id);
+            (part, ledger.hold(from), ledger.hold(part))
+        };
+        if let Some(rest) = rest {
+            held::resize(rest.request.actor, rest.id, rest.request.units);
+        }
+        if let Some(new) = new.filter(|new| new.moved_to.is_none()) {
+            held::add(Entry::new(new.id, self.id, &new.request));
+            learned::acquired(new.request.stack, new.request.site);
+        }
+        part
     }
 
     /// `units` of a permit were given back, and the rest is kept.
     pub(crate) fn reduced(&self, hold: HoldKey, units: u64) {
         let now = now();
-        self.ledger().reduced(hold, units, now);
+        let rest = {
+            let mut ledger = self.ledger();
+            ledger.reduced(hold, units, now);
+            ledger.hold(hold)
+        };
+        if let Some(rest) = rest {
+            held::resize(rest.request.actor, rest.id, rest.request.units);
+        }
     }
 
     /// A permit was looked at or changed: whoever does that has it.
@@ -242,8 +327,17 @@ impl Resource {
             return;
         }
         let user: ActorId = actor::current(None);
-        if self.ledger().used(hold, user) {
+        let moved = {
+            let mut ledger = self.ledger();
+            let before = ledger.hold(hold);
+            ledger.used(hold, user).then_some(before).flatten()
+        };
+        if let Some(moved) = moved {
             self.roaming.store(true, Ordering::Relaxed);
+            if moved.moved_to.is_none() {
+                self.left(&moved, true);
+                learned::moved(moved.request.stack);
+            }
         }
     }
 
@@ -274,7 +368,7 @@ impl Resource {
         }
     }
 
-    fn is_roaming(&self) -> bool {
+    pub(super) fn is_roaming(&self) -> bool {
         if self.roaming.load(Ordering::Relaxed) {
             return true;
         }
@@ -346,7 +440,10 @@ impl Drop for Resource {
     fn drop(&mut self) {
         if self.on {
             let ledger = self.ledger.get_mut().unwrap_or_else(PoisonError::into_inner);
-            // Permits that were leaked with `mem::forget` are still counted.
+            // Permits that were leaked with `mem::forget` are still counted, and listed.
+            for hold in ledger.holds().iter() {
+                held::remove(hold.request.actor, hold.id);
+            }
             REGISTRY.holds.give_back_many(ledger.holds().len());
             REGISTRY.waits.give_back_many(ledger.waits().len());
             REGISTRY.remove(self.id);

@@ -92,6 +92,11 @@ pub(super) fn current(actor: Option<ActorId>) -> RuntimeId {
     id
 }
 
+/// Tasks that have not ended, in the runtime that this thread is in; 0 outside any.
+pub(super) fn alive() -> u64 {
+    Handle::try_current().map_or(0, |handle| handle.metrics().num_alive_tasks() as u64)
+}
+
 /// What is known of the runtimes now, by id. Empty if that is not all there are.
 pub(super) fn sample(now: Moment) -> Vec<Runtime> {
     let mut known = known();
