@@ -28,7 +28,7 @@ opt-level = 3
 /// Acquires in every way, and says whether the types are tokio's.
 const PROGRAM: &str = r#"
 use holdup::ResourceExt as _;
-use holdup::sync::{Mutex, RwLock, Semaphore};
+use holdup::sync::{Mutex, RwLock, Semaphore, mpsc};
 use std::any::TypeId;
 use std::sync::Arc;
 
@@ -42,6 +42,10 @@ async fn acquire() {
     let lock = Arc::new(RwLock::new(1).named("many"));
     assert_eq!(*mutex.lock().await + *lock.write().await, 2);
     assert_eq!(*mutex.lock_owned().await + *lock.read_owned().await, 2);
+    let (sender, mut receiver) = mpsc::channel(1);
+    let sender = sender.named("jobs");
+    assert!(sender.send(1).await.is_ok() && sender.try_reserve().is_err());
+    assert_eq!(receiver.recv().await, Some(1));
     assert!(borrowed.is_ok() && many.is_ok() && owned.is_ok() && tried.is_err());
 }
 
@@ -50,7 +54,9 @@ fn main() {
     runtime.expect("a runtime").block_on(acquire());
     let same = TypeId::of::<Semaphore>() == TypeId::of::<tokio::sync::Semaphore>()
         && TypeId::of::<Mutex<u8>>() == TypeId::of::<tokio::sync::Mutex<u8>>()
-        && TypeId::of::<RwLock<u8>>() == TypeId::of::<tokio::sync::RwLock<u8>>();
+        && TypeId::of::<RwLock<u8>>() == TypeId::of::<tokio::sync::RwLock<u8>>()
+        && TypeId::of::<mpsc::Sender<u8>>() == TypeId::of::<tokio::sync::mpsc::Sender<u8>>()
+        && TypeId::of::<mpsc::Receiver<u8>>() == TypeId::of::<tokio::sync::mpsc::Receiver<u8>>();
     println!("{}", if same { "tokio's" } else { "holdup's" });
 }
 "#;

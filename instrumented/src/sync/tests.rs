@@ -35,11 +35,11 @@ fn auto_traits_are_tokios() {
         };
     }
     macro_rules! same {
-        ($($name:ident $(<$($argument:tt),*>)?),*) => {
+        ($($($name:ident)::+ $(<$($argument:tt),*>)?),*) => {
             $(assert_eq!(
-                implements!(crate::sync::$name $(<$($argument),*>)?: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, Debug, Display, Clone, Default),
-                implements!(tokio::sync::$name $(<$($argument),*>)?: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, Debug, Display, Clone, Default),
-                stringify!($name $(<$($argument),*>)?)
+                implements!(crate::sync::$($name)::+ $(<$($argument),*>)?: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, Debug, Display, Clone, Default),
+                implements!(tokio::sync::$($name)::+ $(<$($argument),*>)?: Send, Sync, Unpin, UnwindSafe, RefUnwindSafe, Debug, Display, Clone, Default),
+                stringify!($($name)::+ $(<$($argument),*>)?)
             );)*
         };
     }
@@ -55,12 +55,22 @@ fn auto_traits_are_tokios() {
             );)*
         };
     }
+    macro_rules! same_channels {
+        ($($message:tt),*) => {
+            $(same!(
+                mpsc::Sender<$message>, mpsc::WeakSender<$message>, mpsc::Receiver<$message>,
+                mpsc::Permit<'static, $message>, mpsc::PermitIterator<'static, $message>,
+                mpsc::OwnedPermit<$message>
+            );)*
+        };
+    }
     struct Plain;
     type SendOnly = Cell<u8>;
     type Neither = Rc<u8>;
     type Exclusive = &'static mut u8;
     type SyncOnly = std::sync::MutexGuard<'static, u8>;
     same!(Semaphore, SemaphorePermit<'static>, OwnedSemaphorePermit);
+    same_channels!(u8, Plain, SendOnly, SyncOnly, Neither, Exclusive);
     same_locks!(u8, str, Plain, SendOnly, SyncOnly, Neither, Exclusive);
 }
 

@@ -57,3 +57,5 @@ pub fn channel<T>(buffer: usize) -> (Sender<T>, Receiver<T>) {
 
 #[cfg(test)]
 mod properties;
+#[cfg(test)]
+mod tests;
