@@ -36,7 +36,7 @@
 //! - `server` (default): the service that the terminal app attaches to. Libraries and test-only users turn the
 //!   default features off.
 //! - `always-on`: instruments release builds too. For the final binary only.
-//! - `util`: the twins of types in `tokio-util`.
+//! - `util`: the twins of types in `tokio-util` and `tokio-stream`.
 //!
 //! `--cfg holdup_off` wins over all of them: it leaves tokio's own types everywhere.
 

@@ -42,24 +42,28 @@ pub enum Said {
 /// ```
 pub trait ResourceExt: door::Described + Sized {
     /// Gives it a name for messages and lists. Only the first 256 bytes are kept.
+    #[inline]
     fn named(self, name: impl Into<Arc<str>>) -> Self {
         self.describe(Said::Name(name.into()));
         self
     }
 
     /// A hold that is older than this is overdue.
+    #[inline]
     fn max_hold(self, limit: Duration) -> Self {
         self.describe(Said::MaxHold(limit));
         self
     }
 
     /// Long holds are by design here, for example a permit for the lifetime of a connection.
+    #[inline]
     fn long_held(self) -> Self {
         self.describe(Said::LongHeld);
         self
     }
 
     /// The number of permits grows by design here, for example a token bucket.
+    #[inline]
     fn grows(self) -> Self {
         self.describe(Said::Grows);
         self

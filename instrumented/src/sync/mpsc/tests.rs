@@ -419,7 +419,7 @@ fn what_is_settled_adds_up_while_threads_are_at_it() {
                 while !done.load(Ordering::Relaxed) {
                     round += 1;
                     let sender = &senders[round % senders.len()];
-                    if round.is_multiple_of(3) {
+                    if round % 3 == 0 {
                         sender.blocking_send(round).expect("somebody receives");
                     } else if let Poll::Ready(permits) =
                         spawn(sender.reserve_many(1 + round % 2)).poll()
