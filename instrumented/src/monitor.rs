@@ -1,37 +1,51 @@
 //! The thread that watches: it looks, thinks (`holdup_core::diagnose`), and publishes what it found.
 //!
-//! It sleeps while nobody waits. While somebody waits for longer than a moment it looks every [`TICK`], but
-//! spends at most about a fiftieth of its time looking, and looks more rarely while nothing changes.
+//! It sleeps while nothing is held or waited for. While somebody waits for longer than a moment it looks every
+//! [`TICK`], and more rarely while nothing changes. While something is only held it dozes, and looks now and then
+//! once a hold is old enough to be of interest. It spends at most about a fiftieth of its time looking.
+
+mod told;
 
 use crate::{limits, registry, report, stack};
-use holdup_core::diagnose::{diagnose, needs_names};
-use holdup_core::snapshot::{Moment, Wait};
-use holdup_core::{Finding, FindingId, Snapshot, Verdict};
-use std::collections::HashMap;
+use holdup_core::diagnose::{Limits, diagnose, needs_names};
+use holdup_core::snapshot::Wait;
+use holdup_core::{Finding, Snapshot};
 use std::hash::{DefaultHasher, Hash, Hasher};
-use std::sync::atomic::{AtomicBool, Ordering, fence};
+use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
 use std::sync::{LazyLock, Mutex, OnceLock, PoisonError};
 use std::thread::Thread;
 use std::time::{Duration, Instant};
 use tokio::sync::watch;
+use told::Told;
 
 /// The time between two looks. Above `Limits::confirm`, so that each look can confirm the one before.
 const TICK: Duration = Duration::from_millis(55);
-/// The longest time between two looks while somebody waits.
+/// The longest time between two looks while somebody waits, or something may be withdrawn.
 const SLOWEST: Duration = Duration::from_secs(1);
+/// The times between two looks while something is only held: a part of the shortest limit within these bounds.
+const DOZE: (Duration, Duration) = (Duration::from_millis(200), Duration::from_secs(5));
+/// The longest time between two looks while nothing is held, but permits were once added or forgotten.
+const DEEPEST: Duration = Duration::from_secs(60);
 /// Waits younger than this are not worth a look.
 const YOUNG: Duration = Duration::from_millis(20);
 /// For each unit of time spent on a look, this many are spent asleep.
 const REST: u32 = 49;
-/// Looks that must miss a finding before it is withdrawn: books in motion hide one for a moment.
-const MISSES: u32 = 2;
 /// Looks at the same waits after which looking becomes rarer.
 const SAME: u32 = 4;
-/// Findings that are kept; a program with more has one cause for most of them.
-const MAX_FINDINGS: usize = 256;
+/// Looks after something was learned of which no hold or wait tells.
+const FOLLOW: u32 = 2;
+/// The time between such looks.
+const NEWS_EVERY: Duration = Duration::from_secs(1);
 
-/// The watching thread sleeps until it is unparked (or has not been started yet).
-static ASLEEP: AtomicBool = AtomicBool::new(true);
+/// The watching thread looks by itself.
+const AWAKE: u8 = 0;
+/// It has a time at which it wakes by itself, but whoever waits wakes it.
+const DOZING: u8 = 1;
+/// It wakes when somebody waits or takes anything (or has not been started yet).
+const ASLEEP: u8 = 2;
+
+static STATE: AtomicU8 = AtomicU8::new(ASLEEP);
+static NEWS: AtomicBool = AtomicBool::new(false);
 static THREAD: OnceLock<Option<Thread>> = OnceLock::new();
 static CURRENT: Mutex<Current> = Mutex::new(Current { revision: 0, findings: Vec::new() });
 
@@ -56,61 +70,86 @@ pub(crate) fn changes() -> watch::Receiver<u64> {
 
 /// Somebody waits: called after the wait is in the books. One load while the thread is awake.
 pub(crate) fn wake() {
-    // Pairs with the fence in `sleep`: either we see that it fell asleep, or it sees our wait.
+    // Pairs with the fences in `doze` and `sleep`: either we see that it fell asleep, or it sees our wait.
     fence(Ordering::SeqCst);
-    if ASLEEP.load(Ordering::Relaxed) && ASLEEP.swap(false, Ordering::Relaxed) {
-        let thread = THREAD.get_or_init(|| {
-            let builder = std::thread::Builder::new().name("holdup-monitor".to_owned());
-            // Without a thread nothing is diagnosed, and the program goes on.
-            builder.spawn(watch).ok().map(|handle| handle.thread().clone())
-        });
-        if let Some(thread) = thread {
-            thread.unpark();
-        }
+    if STATE.load(Ordering::Relaxed) != AWAKE {
+        wake_up();
     }
 }
 
-fn sleep() {
-    ASLEEP.store(true, Ordering::Relaxed);
+/// Something is held, or was changed for good: called after it is counted. One load unless the thread is fast
+/// asleep; what is held is of no interest for a while.
+pub(crate) fn stir() {
+    // The count is in one order with this, so either we see that it fell asleep, or it sees what was counted.
+    if STATE.load(Ordering::SeqCst) == ASLEEP {
+        wake_up();
+    }
+}
+
+/// Something was learned that is worth a look, although nobody waits.
+pub(crate) fn news() {
+    if !NEWS.swap(true, Ordering::SeqCst) {
+        wake();
+    }
+}
+
+#[cold]
+fn wake_up() {
+    if STATE.swap(AWAKE, Ordering::SeqCst) == AWAKE {
+        return;
+    }
+    let thread = THREAD.get_or_init(|| {
+        let builder = std::thread::Builder::new().name("holdup-monitor".to_owned());
+        // Without a thread nothing is diagnosed, and the program goes on.
+        builder.spawn(watch).ok().map(|handle| handle.thread().clone())
+    });
+    if let Some(thread) = thread {
+        thread.unpark();
+    }
+}
+
+/// Sleeps for `time`, or until somebody waits or, if they are not `old`, there are news.
+fn doze(time: Duration, old: bool) {
+    STATE.store(DOZING, Ordering::SeqCst);
     fence(Ordering::SeqCst);
-    while registry::oldest_wait().is_none() {
+    if !registry::is_waited_for() && (old || !NEWS.load(Ordering::SeqCst)) {
+        std::thread::park_timeout(time);
+    }
+    STATE.store(AWAKE, Ordering::SeqCst);
+}
+
+/// Sleeps until anything is held.
+fn sleep() {
+    STATE.store(ASLEEP, Ordering::SeqCst);
+    fence(Ordering::SeqCst);
+    while registry::is_unused() && !NEWS.load(Ordering::SeqCst) {
         registry::rest();
         std::thread::park();
-        if !ASLEEP.load(Ordering::Relaxed) {
+        if STATE.load(Ordering::Relaxed) != ASLEEP {
             return;
         }
     }
-    ASLEEP.store(false, Ordering::Relaxed);
+    STATE.store(AWAKE, Ordering::SeqCst);
 }
 
 fn watch() {
     limits::complain();
     let mut monitor = Monitor::default();
     loop {
-        let Some(oldest) = registry::oldest_wait() else {
-            // The last picture can be large, and confirms nothing any more.
-            monitor.before = None;
-            monitor.publish(Vec::new());
-            if monitor.told.is_empty() {
-                sleep();
-            } else {
-                std::thread::sleep(TICK);
-            }
-            continue;
-        };
-        let age = registry::now().since(oldest);
-        if age < YOUNG && monitor.told.is_empty() {
-            std::thread::sleep(YOUNG.saturating_sub(age).max(Duration::from_millis(1)));
-            continue;
+        match monitor.step() {
+            Next::Look(pause) => std::thread::sleep(pause),
+            Next::Doze(pause) => monitor.doze(pause),
+            Next::Sleep => sleep(),
         }
-        let start = registry::now();
-        let cost = monitor.look();
-        let rest = (cost * REST).min(10 * SLOWEST);
-        let pause = if monitor.same > SAME { TICK * (monitor.same - SAME) } else { TICK };
-        // From snapshot to snapshot: the time that names took is not waited for again.
-        let pause = pause.min(SLOWEST).saturating_sub(registry::now().since(start)).max(rest);
-        std::thread::sleep(pause);
     }
+}
+
+/// What to do until the next step.
+enum Next {
+    /// Somebody waits, or something is to be confirmed or withdrawn: nothing shortens the pause.
+    Look(Duration),
+    Doze(Duration),
+    Sleep,
 }
 
 #[derive(Default)]
@@ -119,19 +158,95 @@ struct Monitor {
     /// A digest of the waits at the last look, and how many looks have seen the same.
     waits: u64,
     same: u32,
-    /// What has been told and not withdrawn, with the looks that missed it since.
-    told: HashMap<FindingId, (Finding, u32)>,
+    /// Looks to be made although nobody waits.
+    follow: u32,
+    /// When that was decided last.
+    news: Option<Instant>,
+    told: Told,
 }
 
 impl Monitor {
+    fn step(&mut self) -> Next {
+        let limits = limits::get();
+        if self.until_news().is_some_and(|time| time.is_zero()) {
+            NEWS.store(false, Ordering::SeqCst);
+            self.follow = FOLLOW;
+            self.news = Some(Instant::now());
+        }
+        let is_idle = self.follow == 0 && self.told.is_settled();
+        let now = registry::now();
+        match registry::oldest_wait() {
+            Some(oldest) => {
+                let age = now.since(oldest);
+                if is_idle && age < YOUNG {
+                    return Next::Look((YOUNG - age).max(Duration::from_millis(1)));
+                }
+                let cost = self.look(&limits);
+                Next::Look(self.pause().saturating_sub(registry::now().since(now)).max(rest(cost)))
+            }
+            None if !is_idle => {
+                let cost = self.look(&limits);
+                Next::Look(self.pause().max(rest(cost)))
+            }
+            None => self.idle(&limits),
+        }
+    }
+
+    /// How long news must wait for a look, if there are any: some programs make them without end.
+    fn until_news(&self) -> Option<Duration> {
+        let since = self.news.map_or(NEWS_EVERY, |last| last.elapsed());
+        NEWS.load(Ordering::SeqCst).then(|| NEWS_EVERY.saturating_sub(since))
+    }
+
+    fn doze(&self, pause: Duration) {
+        let news = self.until_news();
+        doze(news.map_or(pause, |news| news.min(pause)), news.is_some());
+    }
+
+    /// Nobody waits, and nothing that was told can go away.
+    fn idle(&mut self, limits: &Limits) -> Next {
+        let start = Instant::now();
+        let Some(due) = registry::due(limits) else {
+            // The last picture can be large, and confirms nothing any more.
+            self.before = None;
+            return if registry::is_unused() && self.until_news().is_none() {
+                Next::Sleep
+            } else {
+                Next::Doze(DOZE.1)
+            };
+        };
+        let pace = limits.orphan_grace.min(limits.overdue) / 4;
+        let pace = pace.clamp(DOZE.0, DOZE.1);
+        let ahead = due.since(registry::now());
+        if !ahead.is_zero() {
+            self.before = None;
+            return Next::Doze(ahead.min(DOZE.1).max(rest(start.elapsed())));
+        }
+        let cost = self.look(limits);
+        if self.told.is_pending() {
+            return Next::Look(TICK.max(rest(cost)));
+        }
+        let pace = if registry::is_used() { pace } else { (pace * self.same).clamp(pace, DEEPEST) };
+        Next::Doze(pace.max(rest(cost)))
+    }
+
+    /// The time until the next look.
+    fn pause(&self) -> Duration {
+        if self.same <= SAME || self.told.is_pending() || self.follow > 0 {
+            TICK
+        } else {
+            (TICK * (self.same - SAME)).min(SLOWEST)
+        }
+    }
+
     /// Thinks about what is true now, together with the look before, and publishes what it finds.
     ///
     /// Returns the time that each look takes; names are read only once.
-    fn look(&mut self) -> Duration {
+    fn look(&mut self, limits: &Limits) -> Duration {
         let start = Instant::now();
+        self.follow = self.follow.saturating_sub(1);
         let mut snapshot = registry::snapshot();
-        let limits = limits::get();
-        let unnamed = needs_names(&snapshot, &limits);
+        let unnamed = needs_names(&snapshot, limits);
         let naming = Instant::now();
         for stack in stack::named(unnamed) {
             if let Ok(at) = snapshot.stacks.binary_search_by_key(&stack.id, |stack| stack.id) {
@@ -139,68 +254,38 @@ impl Monitor {
             }
         }
         let naming = naming.elapsed();
-        let findings = diagnose(&snapshot, self.before.as_ref(), &limits);
+        let findings = diagnose(&snapshot, self.before.as_ref(), limits);
         let waits = digest(&snapshot.waits);
         self.same = if waits == self.waits { self.same.saturating_add(1) } else { 0 };
         self.waits = waits;
+        let tell = self.told.update(findings, &snapshot);
         self.before = Some(snapshot);
         registry::looked();
         let cost = start.elapsed().saturating_sub(naming);
-        self.publish(findings);
-        cost
-    }
-
-    /// Tells what is new, withdraws what has gone, and makes the rest known to those who ask.
-    fn publish(&mut self, mut findings: Vec<Finding>) {
-        findings.truncate(MAX_FINDINGS);
-        let mut tell = Vec::new();
-        for (id, (finding, misses)) in &mut self.told {
-            match findings.iter().find(|seen| seen.id == *id) {
-                Some(seen) => (*finding, *misses) = (seen.clone(), 0),
-                None => *misses += 1,
-            }
-        }
-        for finding in findings {
-            self.told.entry(finding.id).or_insert_with(|| {
-                tell.push(finding.clone());
-                (finding, 0)
-            });
-        }
-        let now = registry::now();
-        self.told.retain(|_, (finding, misses)| {
-            let stays = *misses < MISSES;
-            if !stays {
-                tell.push(withdrawn(finding, now));
-            }
-            stays
-        });
-        let mut current: Vec<Finding> =
-            self.told.values().map(|(finding, _)| finding.clone()).collect();
-        current.sort_unstable_by_key(|finding| (finding.since, finding.id));
-        let mut shared = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
-        if shared.findings != current {
-            shared.revision += 1;
-            shared.findings = current;
-        }
-        let revision = shared.revision;
-        drop(shared);
-        // Wakes whoever listens, so not under the lock.
-        CHANGES.send_if_modified(|last| std::mem::replace(last, revision) != revision);
+        publish(self.told.current());
         for finding in &tell {
             report::tell(finding);
         }
+        cost
     }
 }
 
-/// The finding as it is told when it has gone away.
-fn withdrawn(finding: &Finding, now: Moment) -> Finding {
-    let lasted = holdup_core::text::age(now.since(finding.since));
-    Finding {
-        verdict: Verdict::Resolved,
-        notes: vec![format!("it ended after {lasted}: those who waited were served or gave up")],
-        help: None,
-        ..finding.clone()
+/// Makes what is true known to those who ask.
+fn publish(current: Vec<Finding>) {
+    let mut shared = CURRENT.lock().unwrap_or_else(PoisonError::into_inner);
+    if shared.findings != current {
+        shared.revision += 1;
+        shared.findings = current;
     }
+    let revision = shared.revision;
+    drop(shared);
+    // Wakes whoever listens, so not under the lock.
+    CHANGES.send_if_modified(|last| std::mem::replace(last, revision) != revision);
+}
+
+/// The rest that a look of this cost needs.
+fn rest(cost: Duration) -> Duration {
+    (cost * REST).min(10 * SLOWEST)
 }
 
 fn digest(waits: &[Wait]) -> u64 {

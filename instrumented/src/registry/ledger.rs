@@ -586,11 +586,11 @@ mod tests {
     #[test]
     fn units_that_come_back_twice_are_noticed() {
         let mut ledger = Ledger::new(2);
-        let mut hold = |ledger: &mut Ledger, id, task| {
+        let hold = |ledger: &mut Ledger, id, task| {
             let request = Request { actor: ActorId::Task(task), ..request(1) };
             ledger.acquired(Some(HoldId(id)), request, None, Moment(10))
         };
-        let mut add = |ledger: &mut Ledger, task| {
+        let add = |ledger: &mut Ledger, task| {
             ledger.added(1, Caller { actor: ActorId::Task(task), ..caller(20) });
             let flow = ledger.history().copy(Moment(0), &mut Sites::new()).flows[0].clone();
             (flow.calls, flow.holding, flow.then_released, flow.several)

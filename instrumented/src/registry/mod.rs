@@ -27,6 +27,7 @@ pub(crate) use sites::all as sites;
 use crate::{config, stack};
 use dashmap::DashMap;
 use holdup_core::Snapshot;
+use holdup_core::diagnose::Limits;
 use holdup_core::snapshot::{
     Actor, ActorId, Dropped, Hold, Moment, Process, ResourceId, StackId, Wait,
 };
@@ -88,6 +89,8 @@ struct Registry {
     listed: Room,
     holds: Room,
     waits: Room,
+    /// Live resources to which permits were added, or of which some were forgotten.
+    flowing: AtomicI64,
 }
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
@@ -97,6 +100,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
         listed: Room::new(MAX_RESOURCES),
         holds: Room::new(MAX_HOLDS),
         waits: Room::new(MAX_WAITS),
+        flowing: AtomicI64::new(0),
     }
 });
 
@@ -174,20 +178,40 @@ pub(crate) fn resources() -> Vec<holdup_core::snapshot::Resource> {
 }
 
 /// Whether anything is held or waited for.
-fn is_used() -> bool {
-    [&REGISTRY.holds, &REGISTRY.waits].iter().any(|room| room.used.load(Ordering::SeqCst) > 0)
+pub(crate) fn is_used() -> bool {
+    is_waited_for() || REGISTRY.holds.used.load(Ordering::SeqCst) > 0
+}
+
+/// Whether anybody waits.
+pub(crate) fn is_waited_for() -> bool {
+    REGISTRY.waits.used.load(Ordering::SeqCst) > 0
+}
+
+/// Whether there is nothing that could ever be of interest: nothing is held or waited for, and no permit was added or
+/// forgotten by hand.
+pub(crate) fn is_unused() -> bool {
+    !is_used() && REGISTRY.flowing.load(Ordering::SeqCst) == 0
 }
 
 /// Lets go of what is kept for a diagnosis, unless there is something to diagnose.
 pub(crate) fn rest() {
-    if !is_used() {
-        runtimes::release(is_used);
+    if is_unused() {
+        runtimes::release(|| !is_unused());
     }
+}
+
+/// When a hold becomes old enough to be of interest, or has become so; `None` if there is none. What was added or
+/// forgotten is of interest at any time.
+pub(crate) fn due(limits: &Limits) -> Option<Moment> {
+    if is_unused() {
+        return None;
+    }
+    REGISTRY.all().iter().filter_map(|resource| resource.due(limits)).min()
 }
 
 /// The oldest wait of the process.
 pub(crate) fn oldest_wait() -> Option<Moment> {
-    if REGISTRY.waits.used.load(Ordering::Relaxed) == 0 {
+    if !is_waited_for() {
         return None;
     }
     REGISTRY.all().iter().filter_map(|resource| resource.ledger().usage().oldest_wait).min()

@@ -9,6 +9,7 @@ use super::queue::Key;
 use super::{REGISTRY, learned, next_id, now, orders, runtimes, scope, statics};
 use crate::{actor, config, monitor, stack};
 use holdup_core::balance::balance;
+use holdup_core::diagnose::Limits;
 use holdup_core::snapshot::{
     self, ActorId, Call, HoldId, Kind, Moment, ResourceId, ScopeId, Settings, WaitId,
 };
@@ -42,6 +43,8 @@ pub(crate) struct Resource {
     address: AtomicU64,
     /// A borrowed permit of it can be anywhere, or was seen to be.
     roaming: AtomicBool,
+    /// Units were added or forgotten by hand.
+    flowing: AtomicBool,
 }
 
 impl Resource {
@@ -73,6 +76,7 @@ impl Resource {
             ledger: Mutex::new(Ledger::new(initial)),
             address: AtomicU64::new(0),
             roaming: AtomicBool::new(false),
+            flowing: AtomicBool::new(false),
         }
     }
 
@@ -202,6 +206,7 @@ impl Resource {
         }
         let room = REGISTRY.holds.take();
         runtimes::note(request.actor);
+        monitor::stir();
         // Who had to wait was noted then.
         if request.call != Call::Try && waited.is_none() {
             self.note_order(request);
@@ -220,7 +225,7 @@ impl Resource {
 
     fn note_order(&self, request: &Request) {
         if orders::note(self, request) {
-            monitor::wake();
+            monitor::news();
         }
     }
 
@@ -228,7 +233,7 @@ impl Resource {
     fn left(&self, hold: &HoldRecord, elsewhere: bool) {
         let Some(entry) = held::remove(hold.request.actor, hold.id) else { return };
         if entry.orders().fold(false, |certain, order| orders::ended(order, elsewhere) | certain) {
-            monitor::wake();
+            monitor::news();
         }
     }
 
@@ -357,8 +362,12 @@ impl Resource {
         }
     }
 
-    /// Who calls now. Walks the stack, so not under the lock.
+    /// Who calls now, to change the number of units. Walks the stack, so not under the lock.
     fn caller(&self, site: &'static Location<'static>) -> Caller {
+        if !self.flowing.load(Ordering::Relaxed) && !self.flowing.swap(true, Ordering::Relaxed) {
+            REGISTRY.flowing.fetch_add(1, Ordering::SeqCst);
+            monitor::stir();
+        }
         Caller { actor: actor::current(None), stack: stack::capture(), site, at: now() }
     }
 
@@ -366,6 +375,24 @@ impl Resource {
         if self.on {
             self.ledger().rejected();
         }
+    }
+
+    /// When its oldest hold becomes old enough to be of interest, or became so.
+    pub(super) fn due(&self, limits: &Limits) -> Option<Moment> {
+        let settings = self.said().settings;
+        let ledger = self.ledger();
+        let by_hand = (ledger.total_added() > 0 && !settings.grows) || ledger.total_forgotten() > 0;
+        let oldest = ledger.usage().oldest_hold;
+        drop(ledger);
+        if by_hand {
+            return Some(Moment(0));
+        }
+        let usual = (!settings.long_held).then(|| limits.orphan_grace.min(limits.overdue));
+        let limit = usual.into_iter().chain(settings.max_hold).min()?;
+        let limit = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+        // A channel's unread messages wait for whoever receives, not the other way round.
+        let oldest = oldest.filter(|_| self.kind != Kind::Channel)?;
+        Some(Moment(oldest.0.saturating_add(limit)))
     }
 
     pub(super) fn is_roaming(&self) -> bool {
@@ -446,6 +473,9 @@ impl Drop for Resource {
             }
             REGISTRY.holds.give_back_many(ledger.holds().len());
             REGISTRY.waits.give_back_many(ledger.waits().len());
+            if *self.flowing.get_mut() {
+                REGISTRY.flowing.fetch_sub(1, Ordering::SeqCst);
+            }
             REGISTRY.remove(self.id);
         }
     }
