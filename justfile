@@ -23,6 +23,10 @@ real:
 judge *ARGS:
     cargo run --bin judge -- {{ ARGS }}
 
+# Random programs: the healthy ones are not accused, and each that has a fault is told of it.
+random RUNS="1000" SEED="1":
+    HOLDUP_RANDOM_RUNS={{ RUNS }} HOLDUP_RANDOM_SEED={{ SEED }} cargo test -p holdup-tests --test random -- --nocapture
+
 # An example under the terminal app: `just demo`, `just demo spawn_loop`.
 demo *ARGS:
     cargo demo {{ ARGS }}

@@ -1,0 +1,108 @@
+//! What goes wrong in a program that is otherwise healthy, each with resources of its own.
+
+use holdup::core::Code;
+use holdup::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use std::sync::{Arc, Mutex as StdMutex, PoisonError};
+use std::time::Duration;
+use tokio::sync::Barrier;
+use tokio::task::spawn;
+use tokio::time::sleep;
+
+/// A fault.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// A task waits for what only it can release.
+    SelfNested,
+    /// Two tasks each hold what the other waits for.
+    OppositeOrders,
+    /// Permits are forgotten, and somebody waits.
+    Forgotten,
+    /// A task ends and leaves its permit in a `static`.
+    Static,
+    /// More is asked for than there is.
+    Unsatisfiable,
+}
+
+impl Fault {
+    pub(crate) const ALL: &'static [Fault] = &[
+        Fault::SelfNested,
+        Fault::OppositeOrders,
+        Fault::Forgotten,
+        Fault::Static,
+        Fault::Unsatisfiable,
+    ];
+
+    /// What may be told of it.
+    pub(crate) fn codes(self) -> &'static [Code] {
+        match self {
+            Fault::SelfNested => &[Code::Deadlock],
+            // The inversion may be seen before it is a deadlock.
+            Fault::OppositeOrders => &[Code::Deadlock, Code::OrderInversion],
+            Fault::Forgotten | Fault::Static => &[Code::Leak],
+            Fault::Unsatisfiable => &[Code::Unsatisfiable],
+        }
+    }
+}
+
+const OPEN: &str = "nobody closes it";
+const A_MOMENT: Duration = Duration::from_millis(10);
+
+pub(crate) async fn commit(fault: Fault) {
+    match fault {
+        Fault::SelfNested => nested(&Semaphore::new(1)).await,
+        Fault::OppositeOrders => opposite_orders().await,
+        Fault::Forgotten => forgotten().await,
+        Fault::Static => kept_in_a_static().await,
+        Fault::Unsatisfiable => drop(Semaphore::new(3).acquire_many(4).await),
+    }
+}
+
+async fn nested(semaphore: &Semaphore) {
+    let _outer = semaphore.acquire().await.expect(OPEN);
+    sleep(A_MOMENT).await;
+    inner(semaphore).await;
+}
+
+async fn inner(semaphore: &Semaphore) {
+    let _inner = semaphore.acquire().await.expect(OPEN);
+    sleep(A_MOMENT).await;
+}
+
+async fn opposite_orders() {
+    let (a, b) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
+    let met = Arc::new(Barrier::new(2));
+    let tasks = [(&a, &b), (&b, &a)].map(|(first, second)| {
+        let (first, second, met) = (Arc::clone(first), Arc::clone(second), Arc::clone(&met));
+        spawn(async move {
+            let _first = first.lock().await;
+            met.wait().await;
+            let _second = second.lock().await;
+        })
+    });
+    for task in tasks {
+        task.await.expect("no panic");
+    }
+}
+
+async fn forgotten() {
+    let semaphore = Semaphore::new(2);
+    for _ in 0..2 {
+        let permit = semaphore.acquire().await.expect(OPEN);
+        sleep(A_MOMENT).await;
+        permit.forget();
+    }
+    inner(&semaphore).await;
+}
+
+static KEPT: StdMutex<Vec<OwnedSemaphorePermit>> = StdMutex::new(Vec::new());
+
+async fn kept_in_a_static() {
+    let semaphore = Arc::new(Semaphore::new(1));
+    let keeper = Arc::clone(&semaphore);
+    spawn(async move {
+        let permit = keeper.acquire_owned().await.expect(OPEN);
+        KEPT.lock().unwrap_or_else(PoisonError::into_inner).push(permit);
+    });
+    sleep(A_MOMENT).await;
+    inner(&semaphore).await;
+}
