@@ -6,6 +6,7 @@
 
 pub mod balance;
 pub mod diagnose;
+pub mod discard;
 pub mod finding;
 #[cfg(feature = "json")]
 pub mod json;

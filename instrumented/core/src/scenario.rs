@@ -26,6 +26,7 @@
 //! - `add NAME`, `forget NAME`, `withdraw NAME`: units that came or went, with, as needed: `xN` (units a call), `calls N`,
 //!   `several`, `holding N`, `released N` (of these, followed by the release of the hold), and `: PATH`.
 //! - `gave_up NAME` with `times N`, `for TIME`, `others N` (acquired meanwhile), and `: PATH`.
+//! - `dropped NAME times N: PATH`: so many holds that ended at once, by a statement that drops what it acquires.
 //! - `after TIME`, such as `after 70s`: so much later. `alive N`: a runtime with so many tasks.
 //! - `PATH` is written outermost first, `run@10 > join!1 > save@12`; see [`frames`].
 //! - `optimised`, and `only` (there is no earlier snapshot).
@@ -187,6 +188,7 @@ impl Reader {
             "forget" => self.flow(Direction::Forgotten, rest),
             "withdraw" => self.flow(Direction::Withdrawn, rest),
             "gave_up" => self.gave_up(rest),
+            "dropped" => self.dropped(rest),
             "after" => {
                 self.clock += nanos(time(rest)?);
                 Ok(())
@@ -352,6 +354,8 @@ impl Reader {
             brief: 0,
             usual: record.usual,
             longest: record.usual,
+            resource: record.resource,
+            discarded: false,
         });
     }
 
@@ -378,6 +382,22 @@ impl Reader {
             several: record.several,
             holding: record.holding,
             then_released: record.released,
+        });
+        Ok(())
+    }
+
+    fn dropped(&mut self, rest: &str) -> Result<(), String> {
+        let record = self.record(rest)?;
+        self.snapshot.learned.push(Learned {
+            stack: record.stack,
+            site: record.site,
+            acquired: record.calls,
+            released: record.calls,
+            brief: record.calls,
+            longest: Duration::from_micros(9),
+            resource: record.resource,
+            discarded: true,
+            ..Learned::default()
         });
         Ok(())
     }

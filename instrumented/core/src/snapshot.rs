@@ -462,6 +462,10 @@ pub struct Learned {
     pub usual: Duration,
     /// The longest time that a released hold had been held for.
     pub longest: Duration,
+    /// The resource that the last one was of; 0 if not known.
+    pub resource: ResourceId,
+    /// The source has been read there: what is acquired is dropped by the statement that acquires it.
+    pub discarded: bool,
 }
 
 /// How a runtime runs its tasks.

@@ -246,6 +246,10 @@ pub struct Learned {
     pub brief: u64,
     pub usual_ns: u64,
     pub longest_ns: u64,
+    #[serde(default)]
+    pub resource: u64,
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub discarded: bool,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -63,6 +63,8 @@ pub(super) mod read {
             brief: l.brief,
             usual: Duration::from_nanos(l.usual_ns),
             longest: Duration::from_nanos(l.longest_ns),
+            resource: ResourceId(l.resource),
+            discarded: l.discarded,
         }
     }
 
@@ -182,6 +184,8 @@ pub(super) mod write {
             brief: l.brief,
             usual_ns: nanos(l.usual),
             longest_ns: nanos(l.longest),
+            resource: l.resource.0,
+            discarded: l.discarded,
         }
     }
 

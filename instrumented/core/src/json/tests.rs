@@ -74,6 +74,8 @@ fn sample() -> (Snapshot, Vec<Finding>) {
         brief: 5,
         usual: Duration::from_nanos(1024),
         longest: Duration::from_nanos(3000),
+        resource: ResourceId(1),
+        discarded: true,
     }];
     let outer = Side {
         resource: ResourceId(1),

@@ -134,6 +134,8 @@ impl From<&Learned> for v1::Learned {
             brief: learned.brief,
             usual: nanos(learned.usual),
             longest: nanos(learned.longest),
+            resource: learned.resource.0,
+            discarded: learned.discarded,
         }
     }
 }
@@ -150,6 +152,8 @@ impl From<v1::Learned> for Learned {
             brief: learned.brief,
             usual: Duration::from_nanos(learned.usual),
             longest: Duration::from_nanos(learned.longest),
+            resource: ResourceId(learned.resource),
+            discarded: learned.discarded,
         }
     }
 }

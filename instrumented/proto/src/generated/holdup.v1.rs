@@ -641,6 +641,12 @@ pub struct Learned {
     /// The longest time that a released hold had been held for.
     #[prost(uint64, tag = "9")]
     pub longest: u64,
+    /// The resource that the last one was of; 0 if not known.
+    #[prost(uint64, tag = "10")]
+    pub resource: u64,
+    /// The source has been read there: what is acquired is dropped by the statement that acquires it.
+    #[prost(bool, tag = "11")]
+    pub discarded: bool,
 }
 /// A tokio runtime that has used an instrumented primitive.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -141,7 +141,8 @@ prop_compose! {
 prop_compose! {
     fn learned()(
         (stack, site) in any::<(u32, u32)>(),
-        [acquired, released, elsewhere, forgotten, brief, usual, longest] in any::<[u64; 7]>(),
+        [acquired, released, elsewhere, forgotten, brief, usual, longest, resource] in any::<[u64; 8]>(),
+        discarded in any::<bool>(),
     ) -> Learned {
         Learned {
             stack: StackId(stack),
@@ -153,6 +154,8 @@ prop_compose! {
             brief,
             usual: Duration::from_nanos(usual),
             longest: Duration::from_nanos(longest),
+            resource: ResourceId(resource),
+            discarded,
         }
     }
 }

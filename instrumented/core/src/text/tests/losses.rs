@@ -164,3 +164,16 @@ fn permits_that_are_added_and_dropped() {
         after 6s"
     ));
 }
+
+#[test]
+fn a_permit_that_is_dropped_by_its_statement() {
+    assert_snapshot!(report(
+        "
+        semaphore slots 4
+        task 1
+          dropped slots times 64: session::run@src/session.rs:16:24
+        task 2
+          hold slots: session::open@src/session.rs:11:22
+        after 1s"
+    ));
+}
