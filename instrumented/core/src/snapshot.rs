@@ -462,7 +462,7 @@ pub struct Learned {
     pub usual: Duration,
     /// The longest time that a released hold had been held for.
     pub longest: Duration,
-    /// The resource that the last one was of; 0 if not known.
+    /// The resource that the last brief one was of; 0 if there was none.
     pub resource: ResourceId,
     /// The source has been read there: what is acquired is dropped by the statement that acquires it.
     pub discarded: bool,

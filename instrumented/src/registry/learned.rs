@@ -1,7 +1,7 @@
 //! What is learned of the holds that come from one call stack: how long they are held, and who ends them.
 
 use super::sites::Sites;
-use holdup_core::snapshot::{Learned, StackId};
+use holdup_core::snapshot::{Learned, ResourceId, StackId};
 use std::panic::Location;
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
@@ -29,6 +29,8 @@ struct Stats {
     forgotten: AtomicU64,
     brief: AtomicU64,
     longest: AtomicU64,
+    /// Of which resource the last brief one was.
+    resource: AtomicU64,
     times: [AtomicU32; BUCKETS],
 }
 
@@ -42,6 +44,7 @@ impl Stats {
             forgotten: AtomicU64::new(0),
             brief: AtomicU64::new(0),
             longest: AtomicU64::new(0),
+            resource: AtomicU64::new(0),
             times: [const { AtomicU32::new(0) }; BUCKETS],
         }
     }
@@ -68,10 +71,11 @@ pub(super) fn acquired(stack: StackId, site: &'static Location<'static>) {
     }
 }
 
-/// A hold from this stack was released after `nanos`, perhaps by another than who acquired it.
-pub(super) fn released(stack: StackId, nanos: u64, elsewhere: bool) {
+/// A hold of `resource` from this stack was released after `nanos`, perhaps by another than who acquired it.
+pub(super) fn released(stack: StackId, resource: ResourceId, nanos: u64, elsewhere: bool) {
     let Some(stats) = known(stack) else { return };
     if nanos < BRIEF {
+        stats.resource.store(resource.0, Relaxed);
         stats.brief.fetch_add(1, Relaxed);
     }
     stats.longest.fetch_max(nanos, Relaxed);
@@ -124,6 +128,9 @@ fn read(stack: StackId, sites: &mut Sites) -> Option<Learned> {
         brief: stats.brief.load(Relaxed).min(released),
         usual: Duration::from_nanos(nanos(usual.unwrap_or(0))),
         longest: Duration::from_nanos(stats.longest.load(Relaxed)),
+        resource: ResourceId(stats.resource.load(Relaxed)),
+        // That is not known here.
+        discarded: false,
     })
 }
 
@@ -157,7 +164,7 @@ mod tests {
         let site = Location::caller();
         for nanos in (0..200).map(|n| if n == 0 { 5_000_000 } else { 1_000 }) {
             acquired(stack, site);
-            released(stack, nanos, nanos > 1_000);
+            released(stack, ResourceId(nanos), nanos, nanos > 1_000);
         }
         acquired(stack, site);
         moved(stack);
@@ -175,6 +182,8 @@ mod tests {
             brief: 199,
             usual: Duration::from_nanos(1 << 10),
             longest: Duration::from_millis(5),
+            resource: ResourceId(1_000),
+            discarded: false,
         };
         assert_eq!(learned.iter().find(|it| it.stack == stack), Some(&expected));
         assert_eq!(learned.iter().filter(|it| it.stack == stack).count(), 1);
@@ -183,7 +192,7 @@ mod tests {
     #[test]
     fn no_stack_teaches_nothing() {
         acquired(StackId::NONE, Location::caller());
-        released(StackId::NONE, 1, false);
+        released(StackId::NONE, ResourceId(1), 1, false);
         assert!(read(StackId::NONE, &mut Sites::new()).is_none());
         assert!(stats(StackId(u32::MAX)).is_none());
     }

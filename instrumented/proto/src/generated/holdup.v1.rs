@@ -641,7 +641,7 @@ pub struct Learned {
     /// The longest time that a released hold had been held for.
     #[prost(uint64, tag = "9")]
     pub longest: u64,
-    /// The resource that the last one was of; 0 if not known.
+    /// The resource that the last brief one was of; 0 if there was none.
     #[prost(uint64, tag = "10")]
     pub resource: u64,
     /// The source has been read there: what is acquired is dropped by the statement that acquires it.
