@@ -8,7 +8,6 @@ mod told;
 
 use crate::{limits, registry, report, stack};
 use holdup_core::diagnose::{Limits, diagnose, needs_names};
-use holdup_core::snapshot::Wait;
 use holdup_core::{Finding, Snapshot};
 use std::hash::{DefaultHasher, Hash, Hasher};
 use std::sync::atomic::{AtomicBool, AtomicU8, Ordering, fence};
@@ -155,8 +154,8 @@ enum Next {
 #[derive(Default)]
 struct Monitor {
     before: Option<Snapshot>,
-    /// A digest of the waits at the last look, and how many looks have seen the same.
-    waits: u64,
+    /// A digest of the last look, and how many looks have seen the same.
+    seen: u64,
     same: u32,
     /// Looks to be made although nobody waits.
     follow: u32,
@@ -206,28 +205,26 @@ impl Monitor {
     /// Nobody waits, and nothing that was told can go away.
     fn idle(&mut self, limits: &Limits) -> Next {
         let start = Instant::now();
+        let shortest = limits.orphan_grace.min(limits.overdue).min(registry::shortest_max_hold());
+        let often = (shortest / 4).clamp(DOZE.0, DOZE.1);
         let Some(due) = registry::due(limits) else {
             // The last picture can be large, and confirms nothing any more.
             self.before = None;
-            return if registry::is_unused() && self.until_news().is_none() {
-                Next::Sleep
-            } else {
-                Next::Doze(DOZE.1)
-            };
+            let over = registry::is_unused() && self.until_news().is_none();
+            return if over { Next::Sleep } else { Next::Doze(often) };
         };
-        let pace = limits.orphan_grace.min(limits.overdue) / 4;
-        let pace = pace.clamp(DOZE.0, DOZE.1);
         let ahead = due.since(registry::now());
         if !ahead.is_zero() {
             self.before = None;
-            return Next::Doze(ahead.min(DOZE.1).max(rest(start.elapsed())));
+            return Next::Doze(ahead.min(often).max(rest(start.elapsed())));
         }
         let cost = self.look(limits);
         if self.told.is_pending() {
             return Next::Look(TICK.max(rest(cost)));
         }
-        let pace = if registry::is_used() { pace } else { (pace * self.same).clamp(pace, DEEPEST) };
-        Next::Doze(pace.max(rest(cost)))
+        // What is added and forgotten while nothing is held is of less and less interest.
+        let same = if registry::is_used() { 0 } else { self.same.saturating_sub(4 * SAME) };
+        Next::Doze((often * same.max(1)).min(DEEPEST).max(rest(cost)))
     }
 
     /// The time until the next look.
@@ -255,9 +252,9 @@ impl Monitor {
         }
         let naming = naming.elapsed();
         let findings = diagnose(&snapshot, self.before.as_ref(), limits);
-        let waits = digest(&snapshot.waits);
-        self.same = if waits == self.waits { self.same.saturating_add(1) } else { 0 };
-        self.waits = waits;
+        let seen = digest(&snapshot);
+        self.same = if seen == self.seen { self.same.saturating_add(1) } else { 0 };
+        self.seen = seen;
         let tell = self.told.update(findings, &snapshot);
         self.before = Some(snapshot);
         registry::looked();
@@ -288,10 +285,16 @@ fn rest(cost: Duration) -> Duration {
     (cost * REST).min(10 * SLOWEST)
 }
 
-fn digest(waits: &[Wait]) -> u64 {
+/// Who waits, or while nobody does, what was added and forgotten.
+fn digest(snapshot: &Snapshot) -> u64 {
     let mut hasher = DefaultHasher::new();
-    for wait in waits {
+    for wait in &snapshot.waits {
         wait.id.hash(&mut hasher);
+    }
+    if snapshot.waits.is_empty() {
+        for resource in &snapshot.resources {
+            (resource.added, resource.forgotten).hash(&mut hasher);
+        }
     }
     hasher.finish()
 }

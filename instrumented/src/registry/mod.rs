@@ -35,7 +35,7 @@ use sites::Sites;
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock, OnceLock, Weak};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Live permit objects that are recorded; further ones are counted only.
 const MAX_HOLDS: i64 = 1 << 22;
@@ -91,6 +91,8 @@ struct Registry {
     waits: Room,
     /// Live resources to which permits were added, or of which some were forgotten.
     flowing: AtomicI64,
+    /// The shortest limit that was set for the holds of any resource, in nanoseconds.
+    shortest_max_hold: AtomicU64,
 }
 
 static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
@@ -101,6 +103,7 @@ static REGISTRY: LazyLock<Registry> = LazyLock::new(|| {
         holds: Room::new(MAX_HOLDS),
         waits: Room::new(MAX_WAITS),
         flowing: AtomicI64::new(0),
+        shortest_max_hold: AtomicU64::new(u64::MAX),
     }
 });
 
@@ -207,6 +210,11 @@ pub(crate) fn due(limits: &Limits) -> Option<Moment> {
         return None;
     }
     REGISTRY.all().iter().filter_map(|resource| resource.due(limits)).min()
+}
+
+/// The shortest limit that was set for the holds of any resource.
+pub(crate) fn shortest_max_hold() -> Duration {
+    Duration::from_nanos(REGISTRY.shortest_max_hold.load(Ordering::Relaxed))
 }
 
 /// The oldest wait of the process.

@@ -127,7 +127,12 @@ impl Resource {
     }
 
     pub(crate) fn change_settings(&self, change: impl FnOnce(&mut Settings)) {
-        change(&mut self.said().settings);
+        let mut said = self.said();
+        change(&mut said.settings);
+        if let Some(limit) = said.settings.max_hold {
+            let nanos = u64::try_from(limit.as_nanos()).unwrap_or(u64::MAX);
+            REGISTRY.shortest_max_hold.fetch_min(nanos, Ordering::Relaxed);
+        }
     }
 
     /// Notes where the user's value is now, which decides whether it is a `static`.
