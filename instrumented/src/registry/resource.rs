@@ -198,8 +198,10 @@ impl Resource {
     /// The waiting request ended without a permit.
     pub(crate) fn gave_up(&self, wait: Key) {
         let now = now();
-        let closed = self.semaphore.is_closed();
-        self.ledger().gave_up(wait, now, closed);
+        let mut ledger = self.ledger();
+        let closed = ledger.is_closed() || self.semaphore.is_closed();
+        ledger.gave_up(wait, now, closed);
+        drop(ledger);
         REGISTRY.waits.give_back();
     }
 

@@ -49,7 +49,7 @@ impl<R: Deref<Target: Deref<Target = Resource>>> Room<R> {
     }
 }
 
-impl<'a> Room<AssertUnwindSafe<&'a Resource>> {
+impl Room<AssertUnwindSafe<&Resource>> {
     fn one_of_it(&mut self) -> Self {
         let hold = match self.units {
             1 => mem::replace(&mut self.hold, HoldKey::None),

@@ -1,6 +1,7 @@
 //! Random sequences of calls: the instrumented channel answers as tokio's, and after every step its books balance
 //! and have as much room and as many unread messages as tokio has.
 
+use super::Receiver;
 use crate::Scope;
 use holdup_core::Snapshot;
 use holdup_core::balance::balance;
@@ -263,7 +264,7 @@ proptest! {
             prop_assert_eq!(resource.closed, ours.sender.is_closed());
             let (unread, reserved): (Vec<_>, Vec<_>) =
                 snapshot.holds.iter().partition(|hold| hold.call == Call::Receive);
-            let expected = ours.receiver.as_ref().map_or(0, |rx| rx.len()) as u64;
+            let expected = ours.receiver.as_ref().map_or(0, Receiver::len) as u64;
             prop_assert_eq!(unread.iter().map(|hold| hold.units).sum::<u64>(), expected);
             prop_assert!(unread.len() < 2);
             let mut reserved: Vec<_> =

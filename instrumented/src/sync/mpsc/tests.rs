@@ -5,11 +5,13 @@ use crate::{Entered, ResourceExt, Scope};
 use holdup_core::Snapshot;
 use holdup_core::balance::balance;
 use holdup_core::snapshot::{ActorId, Call, Hold, Kind, Resource};
+use std::cell::RefCell;
+use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::Duration;
 use tokio_test::task::spawn;
@@ -92,7 +94,7 @@ fn senders_wait_in_queue_order_and_are_served_by_who_receives() {
     let (second_line, mut second) = (line!(), spawn(sender.reserve()));
     assert_pending!(first.poll());
     assert_pending!(second.poll());
-    assert_eq!(sender.try_send(9).map_err(|error| error.into_inner()), Err(9));
+    assert_eq!(sender.try_send(9).map_err(super::error::TrySendError::into_inner), Err(9));
     let (resource, snapshot) = books(scope);
     let lines: Vec<_> =
         snapshot.waits.iter().map(|w| snapshot.site(w.site).expect("known").line).collect();
@@ -286,7 +288,7 @@ async fn a_send_that_gives_up_returns_its_message() {
 fn the_cooperative_budget_is_spent_as_tokio_spends_it() {
     async fn until_it_yields(call: impl AsyncFn()) -> usize {
         let mut served = 0;
-        std::future::poll_fn(|cx| {
+        poll_fn(|cx| {
             loop {
                 match pin!(call()).poll(cx) {
                     Poll::Ready(()) => served += 1,
@@ -303,10 +305,10 @@ fn the_cooperative_budget_is_spent_as_tokio_spends_it() {
             let (sender, mut receiver) = $channel(1000);
             let sent = runtime
                 .block_on(until_it_yields(async || sender.send(1).await.expect("there is room")));
-            let receiver = Mutex::new(&mut receiver);
+            let receiver = RefCell::new(&mut receiver);
             let received = runtime.block_on(until_it_yields(async || {
-                let mut receiver = receiver.try_lock().expect("nobody else has it");
-                let _ = std::future::poll_fn(|cx| receiver.poll_recv(cx)).await;
+                let message = poll_fn(|cx| receiver.borrow_mut().poll_recv(cx)).await;
+                message.expect("it was sent");
             }));
             (sent, received)
         }};
@@ -355,7 +357,7 @@ fn a_message_may_look_at_the_books_when_it_is_dropped() {
     let (scope, (sender, mut receiver), _entered) = in_scope(4);
     for _ in 0..3 {
         let message = Looks(scope, sender.clone(), dropped.clone());
-        sender.try_send(message).ok().expect("there is room");
+        assert!(sender.try_send(message).is_ok());
     }
     drop(receiver.try_recv());
     let message = Looks(scope, sender.clone(), dropped.clone());
@@ -398,38 +400,64 @@ fn a_waker_may_look_at_the_books() {
 }
 
 #[test]
-fn what_is_settled_adds_up_while_threads_are_at_it() {
+fn what_is_settled_adds_up_while_threads_are_at_it_and_all_of_it_is_right_when_they_rest() {
     let scope = Scope::new();
     let entered = scope.enter();
-    let (senders, receivers): (Vec<_>, Vec<_>) = (1..3).map(channel::<usize>).unzip();
+    let (senders, receivers): (Vec<_>, Vec<_>) = (1..4).map(channel::<usize>).unzip();
     drop(entered);
     let done = AtomicBool::new(false);
-    std::thread::scope(|threads| {
-        for mut receiver in receivers {
-            threads.spawn(move || {
-                let _entered = scope.enter();
-                while receiver.blocking_recv().is_some() {}
-            });
-        }
-        for thread in 0..2 {
-            let (senders, done) = (senders.clone(), &done);
-            threads.spawn(move || {
-                let _entered = scope.enter();
-                let mut round = thread;
-                while !done.load(Ordering::Relaxed) {
-                    round += 1;
-                    let sender = &senders[round % senders.len()];
-                    if round % 3 == 0 {
-                        sender.blocking_send(round).expect("somebody receives");
-                    } else if let Poll::Ready(permits) =
-                        spawn(sender.reserve_many(1 + round % 2)).poll()
-                    {
-                        permits.into_iter().flatten().for_each(|permit| permit.send(round));
+    let (permits, receivers) = std::thread::scope(|threads| {
+        let receiving: Vec<_> = receivers
+            .into_iter()
+            .map(|mut receiver| {
+                let done = &done;
+                threads.spawn(move || {
+                    let _entered = scope.enter();
+                    while !done.load(Ordering::Relaxed) {
+                        if receiver.try_recv().is_err() {
+                            std::thread::yield_now();
+                        }
                     }
-                }
-            });
-        }
-        drop(senders);
+                    receiver
+                })
+            })
+            .collect();
+        let sending: Vec<_> = (0..2)
+            .map(|thread| {
+                let (senders, done) = (senders.clone(), &done);
+                threads.spawn(move || {
+                    let _entered = scope.enter();
+                    let (mut round, mut waits, mut permits) = (thread, Vec::new(), Vec::new());
+                    while !done.load(Ordering::Relaxed) {
+                        round += 1;
+                        let sender = &senders[round % senders.len()];
+                        if round % 3 == 0 {
+                            let _ = sender.try_send(round);
+                        } else {
+                            let sender = sender.clone();
+                            waits.push(spawn(Box::pin(sender.reserve_owned())));
+                        }
+                        waits.retain_mut(|wait| match wait.poll() {
+                            Poll::Ready(permit) => {
+                                permits.push(permit.expect("somebody receives"));
+                                false
+                            }
+                            Poll::Pending => true,
+                        });
+                        if waits.len() > 2 {
+                            drop(waits.remove(round % 2));
+                        }
+                        match round % 5 {
+                            0 => permits.clear(),
+                            _ => permits.drain(..).for_each(|permit| drop(permit.send(round))),
+                        }
+                    }
+                    waits.clear();
+                    permits.extend(senders[thread].clone().try_reserve_owned());
+                    permits
+                })
+            })
+            .collect();
         let mut settled = 0;
         while settled < 300 {
             let snapshot = scope.snapshot();
@@ -439,6 +467,20 @@ fn what_is_settled_adds_up_while_threads_are_at_it() {
             }
         }
         done.store(true, Ordering::Relaxed);
+        let permits: Vec<_> =
+            sending.into_iter().flat_map(|it| it.join().expect("no panic")).collect();
+        let receivers: Vec<_> =
+            receiving.into_iter().map(|it| it.join().expect("no panic")).collect();
+        (permits, receivers)
     });
-    assert!(scope.snapshot().holds.is_empty() && scope.snapshot().waits.is_empty());
+    let snapshot = scope.snapshot();
+    assert!(snapshot.waits.is_empty());
+    for ((resource, sender), receiver) in snapshot.resources.iter().zip(&senders).zip(&receivers) {
+        adds_up(resource, &snapshot);
+        assert_eq!(resource.available, sender.capacity() as u64);
+        let unread = snapshot.holds.iter().filter(|it| it.resource == resource.id);
+        let unread = unread.filter(|hold| hold.call == Call::Receive);
+        assert_eq!(unread.map(|hold| hold.units).sum::<u64>(), receiver.len() as u64);
+    }
+    drop(permits);
 }
