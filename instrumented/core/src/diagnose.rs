@@ -7,16 +7,21 @@
 
 #[cfg(test)]
 mod anything;
+mod candidates;
 mod context;
+mod grip;
 #[cfg(test)]
 mod oracle;
 mod reduction;
+mod relations;
 mod stuck;
+mod suspicion;
 
 use crate::finding::Finding;
 use crate::rules;
 use crate::snapshot::{Snapshot, StackId};
 pub(crate) use context::Context;
+pub(crate) use grip::{Grip, Why};
 use std::time::Duration;
 pub(crate) use stuck::{Cause, Core, Stuck};
 

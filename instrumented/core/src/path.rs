@@ -52,11 +52,50 @@ pub fn relation(hold: &Acquired<'_>, wait: &Acquired<'_>, optimised: bool) -> Re
     parting.relation((hold.future, hold.poller), (wait.future, wait.poller))
 }
 
-/// Whether a frame is the runtime's poll of a task or a root future: nothing further out is part of the path, so
-/// nothing further out needs a name.
+/// Whether a frame belongs to what runs tasks and root futures: nothing further out is of interest, so nothing
+/// further out needs a name. The poll of a task is no end, as it may be a `LocalSet`'s, and neither is a `block_on`
+/// that is not tokio's, as it may run inside such a poll.
 #[must_use]
 pub fn is_outside(frame: &Frame) -> bool {
-    role::is_runtime(&path_of(frame))
+    let path = path_of(frame);
+    role::is_runtime(&path)
+        && !role::is_foreign_block_on(&path)
+        && !path.starts_with("tokio::runtime::task")
+}
+
+/// The name of the innermost function that users wrote, also where it lies beyond a `block_on`.
+pub(crate) fn function(frames: &[Frame]) -> Option<String> {
+    Path::new(frames).function().or_else(|| frames.iter().find_map(name::spoken))
+}
+
+/// Whether a thread of the scheduler polled this: a task, or a root future where `block_on` itself is the scheduler.
+/// Only then do the scheduler's counters tell when whoever was woken has been polled.
+#[must_use]
+pub fn is_scheduled(frames: &[Frame], current_thread: bool) -> bool {
+    let mut paths = frames.iter().map(path_of).skip_while(|path| !role::is_runtime(path));
+    let Some(poll) = paths.next() else { return false };
+    if current_thread && poll.starts_with("tokio::runtime::scheduler::current_thread") {
+        return true;
+    }
+    let local = |path: String| path.starts_with("tokio::task::local");
+    poll.starts_with("tokio::runtime::task") && (current_thread || !paths.any(local))
+}
+
+/// Whether this wait keeps a thread from polling tasks: it goes on in a `block_on` within the poll of one.
+#[must_use]
+pub fn blocks_executor(frames: &[Frame]) -> bool {
+    let mut paths = frames.iter().map(path_of);
+    // What comes first, going outwards, is how the acquire is polled.
+    let blocking = paths.by_ref().find(|path| role::is_runtime(path));
+    if !blocking.is_some_and(|path| role::is_foreign_block_on(&path)) {
+        return false;
+    }
+    // And then, what that blocks: a thread for blocking work, one that is free to block, or a scheduler's.
+    let outer = paths.find(|path| {
+        path.starts_with("tokio::runtime::") || path.starts_with("tokio::task::blocking")
+    });
+    let polls = ["tokio::runtime::task", "tokio::runtime::scheduler::current_thread"];
+    outer.is_some_and(|outer| polls.iter().any(|module| outer.starts_with(module)))
 }
 
 /// One logical frame with what it does.
@@ -97,6 +136,11 @@ impl<'a> Path<'a> {
     /// The name of the innermost function that users wrote, as they would say it.
     pub(crate) fn function(&self) -> Option<String> {
         self.0.iter().rev().find_map(|step| name::spoken(step.frame))
+    }
+
+    /// One thing after the other, all the way: while this acquire waits, its actor does nothing else.
+    pub(crate) fn is_plain(&self) -> bool {
+        !self.0.is_empty() && plain(&self.0)
     }
 
     /// Nothing on the way gives the acquire up before it is served: no timeout, no `select!`.
@@ -145,6 +189,11 @@ pub(crate) struct Parting {
     /// is a [`Relation::Blocked`] certain: a `select!` on the way to the wait has other branches, a `timeout` ends
     /// it, and a future that was suspended in a `select!` may have been moved to another task.
     firm: bool,
+    /// They part in one `async` body.
+    in_body: bool,
+    /// What the hold was acquired by is a future that the body kept and polls no more: a member of a set, or a branch
+    /// that was polled by reference.
+    inside: bool,
     /// The common part runs through a combinator whose children have a waker each.
     queue: bool,
     /// The common part runs through any combinator.
@@ -170,6 +219,8 @@ impl Parting {
     const UNKNOWN: Parting = Parting {
         outcome: Outcome::Unknown,
         firm: false,
+        in_body: false,
+        inside: false,
         queue: false,
         combinator: false,
         pollers: false,
@@ -212,6 +263,7 @@ impl Parting {
         let mut parting = Self::with_common(&h[..common], outcome, optimised);
         parting.pollers = !has_queue(&h[common..]) && !has_queue(&w[common..]);
         parting.firm = in_body && returned(&h[common + 1..]) && plain(&w[common + 1..]);
+        (parting.in_body, parting.inside) = (in_body, in_body && suspended(&h[common + 1..]));
         parting
     }
 
@@ -292,6 +344,17 @@ impl Parting {
     pub(crate) fn firm(&self) -> bool {
         self.firm
     }
+
+    /// Whether what holds is a future that the body kept and polls no more, if it is [`Relation::Blocked`].
+    pub(crate) fn is_inside(&self) -> bool {
+        self.inside
+    }
+
+    /// Whether what holds is the body that waits, or what it has called, if it is [`Relation::Blocked`]: less than
+    /// certain, as the guard may have come through a combinator, and the wait may be in one.
+    pub(crate) fn is_likely(&self) -> bool {
+        self.in_body || !self.combinator
+    }
 }
 
 /// What follows from the first frames that differ; and whether they are one `async` body.
@@ -337,6 +400,24 @@ fn has_queue(steps: &[Step<'_>]) -> bool {
 /// One thing after the other, all the way.
 fn plain(steps: &[Step<'_>]) -> bool {
     steps.iter().all(|s| matches!(s.role, Role::Body | Role::Sequence | Role::Call))
+}
+
+/// Some future that has a body is left behind, alive: only sets and references keep one that is not done.
+fn suspended(steps: &[Step<'_>]) -> bool {
+    let last = steps.iter().rposition(|s| s.role == Role::Body).unwrap_or(0);
+    let Some(first) = steps[..last].iter().position(|s| match s.role {
+        Role::Static | Role::Many => !s.traits.join,
+        Role::Queue | Role::Timeout => true,
+        _ => false,
+    }) else {
+        return false;
+    };
+    let by_reference = |s: &Step<'_>| {
+        let path = path_of(s.frame);
+        ["core::pin", "alloc::boxed", "&"].iter().any(|module| path.starts_with(module))
+    };
+    let mut below = steps[first..last].iter().take_while(|s| s.role != Role::Body);
+    below.any(|s| s.role == Role::Queue || by_reference(s))
 }
 
 /// The guard came back to the body: directly, as a combinator's or timeout's output, or through bodies that have

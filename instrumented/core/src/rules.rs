@@ -4,6 +4,7 @@ mod blocked_thread;
 mod deadlock;
 mod futurelock;
 mod inversion;
+mod knot;
 mod leak;
 mod marks;
 mod nested;

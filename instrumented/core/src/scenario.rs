@@ -27,6 +27,10 @@
 //!   `several`, `holding N`, `released N` (of these, followed by the release of the hold), and `: PATH`.
 //! - `gave_up NAME` with `times N`, `for TIME`, `others N` (acquired meanwhile), and `: PATH`.
 //! - `dropped NAME times N: PATH`: so many holds that ended at once, by a statement that drops what it acquires.
+//! - `granted` at a wait: all it wants has been set aside for it since, and nobody polls it. `on N` at a hold or wait:
+//!   the thread.
+//! - `runtime current_thread` or `runtime multi_thread` with, as needed: `workers N`, `alive N`, `busy` (no worker has
+//!   been idle).
 //! - `after TIME`, such as `after 70s`: so much later. `alive N`: a runtime with so many tasks.
 //! - `PATH` is written outermost first, `run@10 > join!1 > save@12`; see [`frames`].
 //! - `optimised`, and `only` (there is no earlier snapshot).
@@ -36,7 +40,7 @@ use crate::diagnose::{Limits, diagnose};
 use crate::finding::Finding;
 use crate::rules::fnv1a;
 use crate::snapshot::{
-    ActorId, Call, Counters, Direction, Flow, Frame, History, Hold, HoldId, Kind, Learned, Moment,
+    ActorId, Call, Counters, Direction, Flavor, Flow, Frame, History, Hold, HoldId, Kind, Learned, Moment,
     Resource, ResourceId, Runtime, RuntimeId, ScopeId, Settings, Site, SiteId, Snapshot, Stack,
     StackId, Streak, Usage, Wait, WaitId,
 };
@@ -137,6 +141,8 @@ struct Reader {
     /// Records that the earlier snapshot does not have.
     late_holds: Vec<HoldId>,
     late_waits: Vec<WaitId>,
+    /// No worker of the runtime has been idle.
+    busy: bool,
     /// Units of these go to and fro.
     moving: Vec<ResourceId>,
     optimised: bool,
@@ -153,6 +159,8 @@ struct Record {
     moved_to: Option<ActorId>,
     once: bool,
     polled: bool,
+    granted: bool,
+    thread: u64,
     future: u64,
     poller: u64,
     since: Moment,
@@ -179,6 +187,7 @@ impl Reader {
             "mutex" => self.semaphore(Kind::Mutex, &with_capacity(rest, 1)),
             "rwlock" => self.semaphore(Kind::RwLock, &with_capacity(rest, READERS)),
             "channel" => self.semaphore(Kind::Channel, rest),
+            "runtime" => self.runtime(rest),
             "task" => self.actor(ActorId::Task, rest),
             "root" => self.actor(ActorId::Root, rest),
             "thread" => self.actor(ActorId::Thread, rest),
@@ -301,7 +310,7 @@ impl Reader {
             owned: record.owned,
             future: record.future,
             poller: record.poller,
-            thread: 1,
+            thread: record.thread,
         });
         Ok(())
     }
@@ -326,10 +335,31 @@ impl Reader {
             owned: record.owned,
             future: record.future,
             poller: record.poller,
-            thread: 1,
+            thread: record.thread,
             runtime: RuntimeId::NONE,
-            granted_since: None,
+            granted_since: record.granted.then_some(record.since),
         });
+        Ok(())
+    }
+
+    fn runtime(&mut self, rest: &str) -> Result<(), String> {
+        let mut words = rest.split_whitespace();
+        let flavor = match words.next() {
+            Some("current_thread") => Flavor::CurrentThread,
+            Some("multi_thread") => Flavor::MultiThread,
+            _ => return Err("which runtime?".to_owned()),
+        };
+        let mut runtime =
+            Runtime { id: RuntimeId(1), flavor, workers: 1, alive_tasks: 1_000, ..Runtime::default() };
+        while let Some(word) = words.next() {
+            match word {
+                "busy" => self.busy = true,
+                "workers" => runtime.workers = parse(words.next().ok_or("how many?")?)?,
+                "alive" => runtime.alive_tasks = parse(words.next().ok_or("how many?")?)?,
+                _ => return Err(format!("a runtime cannot be {word:?}")),
+            }
+        }
+        self.snapshot.runtimes.push(runtime);
         Ok(())
     }
 
@@ -434,6 +464,8 @@ impl Reader {
             moved_to: None,
             once: false,
             polled: false,
+            granted: false,
+            thread: 1,
             future: 0x1000 * u64::from(self.lines),
             poller: 0x7000_0000,
             since: Moment(0),
@@ -458,6 +490,8 @@ impl Reader {
                 "unread" => (record.call, record.owned) = (Call::Receive, true),
                 "once" => record.once = true,
                 "polled" => record.polled = true,
+                "granted" => record.granted = true,
+                "on" => record.thread = number()?,
                 "soon" => step = STEP / 100,
                 "moved" => record.moved_to = Some(ActorId::Task(number()?)),
                 "usual" => record.usual = time(words.next().ok_or("how long?")?)?,
@@ -533,6 +567,11 @@ impl Reader {
             if self.moving.contains(&r.id) {
                 r.history.moved = Moment(self.clock + STEP);
             }
+        }
+        let rested = Moment(if self.busy { 0 } else { self.clock + STEP });
+        for runtime in snapshot.runtimes.iter_mut().filter(|r| r.flavor != Flavor::Unknown) {
+            runtime.rested = rested;
+            snapshot.waits.iter_mut().for_each(|wait| wait.runtime = runtime.id);
         }
         let mut previous = snapshot.clone();
         previous.holds.retain(|h| !self.late_holds.contains(&h.id));
@@ -736,6 +775,12 @@ fn part_frames(part: &str, frames: &mut Vec<Frame>) -> Result<(), String> {
             (
                 "timeout",
                 "<tokio::time::timeout::Timeout<T> as core::future::future::Future>::poll",
+                "",
+            ),
+            ("block_on", "futures_executor::local_pool::block_on", ""),
+            (
+                "spawn_blocking",
+                "<tokio::runtime::blocking::task::BlockingTask<T> as core::future::future::Future>::poll",
                 "",
             ),
             ("box", "<core::pin::Pin<P> as core::future::future::Future>::poll", ""),

@@ -2,9 +2,11 @@
 
 use crate::balance::balance;
 use crate::diagnose::Limits;
-use crate::diagnose::stuck::{Candidates, Stuck};
+use crate::diagnose::candidates::Candidates;
+use crate::diagnose::relations::Mode;
+use crate::diagnose::stuck::Stuck;
 use crate::finding::Finding;
-use crate::path::Path;
+use crate::path::{self, Path};
 use crate::snapshot::{
     ActorId, Frame, Hold, HoldId, Kind, Moment, Resource, ResourceId, Site, Snapshot, StackId,
     Wait, WaitId,
@@ -24,6 +26,10 @@ pub(crate) struct Context<'a> {
     balanced: OnceCell<HashSet<ResourceId>>,
     candidates: OnceCell<Candidates<'a>>,
     stuck: OnceCell<Stuck<'a>>,
+    pub(super) doubtful: OnceCell<Candidates<'a>>,
+    pub(super) suspected: OnceCell<Stuck<'a>>,
+    pub(super) acts: OnceCell<HashMap<ActorId, Moment>>,
+    pub(super) blocking: OnceCell<HashSet<WaitId>>,
     waits_before: OnceCell<HashMap<WaitId, &'a Wait>>,
     holds_before: OnceCell<HashMap<HoldId, &'a Hold>>,
     alive: OnceCell<Option<u64>>,
@@ -56,6 +62,10 @@ impl<'a> Context<'a> {
             balanced: OnceCell::new(),
             candidates: OnceCell::new(),
             stuck: OnceCell::new(),
+            doubtful: OnceCell::new(),
+            suspected: OnceCell::new(),
+            acts: OnceCell::new(),
+            blocking: OnceCell::new(),
             waits_before: OnceCell::new(),
             holds_before: OnceCell::new(),
             alive: OnceCell::new(),
@@ -166,12 +176,12 @@ impl<'a> Context<'a> {
 
     /// What could be stuck, told without names.
     pub(crate) fn candidates(&self) -> &Candidates<'a> {
-        self.candidates.get_or_init(|| Candidates::of(self))
+        self.candidates.get_or_init(|| Candidates::of(self, Mode::Proven))
     }
 
     /// What is stuck.
     pub(crate) fn stuck(&self) -> &Stuck<'a> {
-        self.stuck.get_or_init(|| self.candidates().judge(self))
+        self.stuck.get_or_init(|| self.candidates().judge(self, Mode::Proven))
     }
 
     /// The function that waits, `` `store::save` ``, if its name is known.
@@ -181,7 +191,8 @@ impl<'a> Context<'a> {
 
     /// The function at the end of this stack, `` `store::save` ``, if its name is known.
     pub(crate) fn function_of(&self, stack: StackId) -> Option<String> {
-        self.path(stack)?.function().map(|function| format!("`{function}`"))
+        let frames = self.now.stack(stack)?.frames.as_deref()?;
+        path::function(frames).map(|function| format!("`{function}`"))
     }
 
     /// Whether any function on this stack has a name.

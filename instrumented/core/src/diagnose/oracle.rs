@@ -160,6 +160,7 @@ impl System {
                 .filter(|(_, wait)| wait.actor == hold.actor && !hold.owned);
             Gate {
                 until: own.map(|(at, _)| at).collect(),
+                forever: false,
                 gives: vec![(hold.semaphore, hold.units)],
             }
         };

@@ -1,13 +1,12 @@
 //! The waits that can never be served, and why.
 
-use super::reduction::{Demand, Gate, reduce};
-use crate::diagnose::{Context, Limits};
-use crate::path::{Parting, Path, Relation};
-use crate::snapshot::{ActorId, Call, Frame, Hold, ResourceId, StackId, Wait};
-use std::collections::HashMap;
-
-/// Pairs of a hold and a wait that are compared in one diagnosis. What is beyond is taken as able to move.
-const MAX_PAIRS: usize = 1 << 20;
+use super::candidates::{Candidates, Keeper};
+use super::grip::{Grip, Why};
+use super::reduction::{Gate, reduce};
+use super::relations::{Mode, Relations};
+use crate::diagnose::Context;
+use crate::snapshot::{ResourceId, RuntimeId, Wait};
+use std::collections::{HashMap, HashSet};
 
 /// A wait that can never be served.
 pub(crate) struct StuckWait<'a> {
@@ -29,9 +28,10 @@ pub(crate) enum Cause {
 
 /// A hold that can never end.
 pub(crate) struct StuckHold<'a> {
-    pub(crate) hold: &'a Hold,
-    /// The waits that keep it, by their index in [`Stuck::waits`].
+    pub(crate) grip: Grip<'a>,
+    /// The waits that keep it, by their index in [`Stuck::waits`]; none if nothing is left that could end it.
     pub(crate) kept_by: Vec<usize>,
+    pub(crate) why: Why,
 }
 
 /// Waits and holds that keep each other, and nothing else does.
@@ -53,138 +53,40 @@ pub(crate) struct Stuck<'a> {
     pub(crate) cores: Vec<Core>,
 }
 
-/// What could be stuck as far as can be told without names: as if every hold were kept by every wait of its actor.
-pub(crate) struct Candidates<'a> {
-    queues: Vec<ResourceId>,
-    capacity: Vec<u64>,
-    free: Vec<u64>,
-    waits: Vec<&'a Wait>,
-    /// Queue of each wait.
-    places: Vec<usize>,
-    actors: Vec<Actor<'a>>,
-}
-
-struct Actor<'a> {
-    /// Indexes into the waits of [`Candidates`].
-    waits: Vec<usize>,
-    holds: Vec<(usize, &'a Hold)>,
-}
-
 impl<'a> Candidates<'a> {
-    pub(crate) fn of(context: &Context<'a>) -> Self {
-        let snapshot = context.now;
-        let mut found = Candidates {
-            queues: Vec::new(),
-            capacity: Vec::new(),
-            free: Vec::new(),
-            waits: Vec::new(),
-            places: Vec::new(),
-            actors: Vec::new(),
-        };
-        let mut queues: HashMap<ResourceId, usize> = HashMap::new();
-        let mut by_actor: HashMap<ActorId, usize> = HashMap::new();
-        for wait in &snapshot.waits {
-            let Some(resource) = snapshot.resource(wait.resource).filter(|r| context.is_judged(r))
-            else {
-                continue;
-            };
-            let queue = *queues.entry(resource.id).or_insert_with(|| {
-                found.queues.push(resource.id);
-                found.capacity.push(resource.capacity());
-                found.queues.len() - 1
-            });
-            let actor = *by_actor.entry(wait.actor).or_insert_with(|| {
-                found.actors.push(Actor { waits: Vec::new(), holds: Vec::new() });
-                found.actors.len() - 1
-            });
-            found.actors[actor].waits.push(found.waits.len());
-            found.waits.push(wait);
-            found.places.push(queue);
-        }
-        found.free = found.capacity.clone();
-        if found.waits.is_empty() {
-            return found;
-        }
-        for run in snapshot.holds.chunk_by(|a, b| a.resource == b.resource) {
-            let Some(&queue) = queues.get(&run[0].resource) else { continue };
-            let moves = snapshot.resource(run[0].resource).is_none_or(|r| r.is_static);
-            for hold in run.iter().filter(|h| !moves && !h.owned && h.moved_to.is_none()) {
-                if let Some(actor) = by_actor.get(&hold.actor) {
-                    found.actors[*actor].holds.push((queue, hold));
-                    found.free[queue] = found.free[queue].saturating_sub(hold.units);
-                }
-            }
-        }
-        let gates: Vec<Gate> = found
-            .actors
-            .iter()
-            .map(|actor| Gate {
-                until: actor.waits.clone(),
-                gives: actor.holds.iter().map(|(queue, hold)| (*queue, hold.units)).collect(),
-            })
-            .collect();
-        found.keep_unserved(&gates, context.limits);
-        found
-    }
-
-    /// Drops what can move.
-    fn keep_unserved(&mut self, gates: &[Gate], limits: &Limits) {
-        let rest = reduce(self.free.clone(), &self.demands(limits, |_| true), gates);
-        self.free = rest.free;
-        let left = (0..self.waits.len()).filter(|at| !rest.served[*at]);
-        let mut index = vec![usize::MAX; self.waits.len()];
-        let (mut waits, mut places) = (Vec::new(), Vec::new());
-        for at in left {
-            index[at] = waits.len();
-            waits.push(self.waits[at]);
-            places.push(self.places[at]);
-        }
-        (self.waits, self.places) = (waits, places);
-        for actor in &mut self.actors {
-            actor.waits.retain(|at| !rest.served[*at]);
-            for at in &mut actor.waits {
-                *at = index[*at];
-            }
-        }
-        self.actors.retain(|actor| !actor.waits.is_empty());
-    }
-
-    fn demands(&self, limits: &Limits, mut patient: impl FnMut(&Wait) -> bool) -> Vec<Demand> {
-        let demand = |(wait, place): (&&Wait, &usize)| Demand {
-            queue: *place,
-            units: wait.units,
-            since: wait.since.0,
-            entered: entered(wait, limits),
-            patient: patient(wait),
-        };
-        self.waits.iter().zip(&self.places).map(demand).collect()
-    }
-
-    /// The stacks that tell whether they are.
-    pub(crate) fn stacks(&self) -> Vec<StackId> {
-        let holds = self.actors.iter().flat_map(|actor| &actor.holds).map(|(_, hold)| hold.stack);
-        self.waits.iter().map(|wait| wait.stack).chain(holds).collect()
-    }
-
     /// What is stuck indeed.
-    pub(crate) fn judge(&self, context: &Context<'a>) -> Stuck<'a> {
+    pub(crate) fn judge(&self, context: &Context<'a>, mode: Mode) -> Stuck<'a> {
         if self.waits.is_empty() {
             return Stuck::default();
         }
-        let mut relations = Relations::new(context);
+        let mut relations = Relations::new(context, mode);
         let mut gates: Vec<Gate> = Vec::new();
-        let mut holds: Vec<&'a Hold> = Vec::new();
-        for actor in &self.actors {
-            for (queue, hold) in &actor.holds {
-                let until = actor
-                    .waits
-                    .iter()
-                    .copied()
-                    .filter(|at| relations.keeps(hold, self.waits[*at]))
-                    .collect();
-                gates.push(Gate { until, gives: vec![(*queue, hold.units)] });
-                holds.push(hold);
+        let mut grips: Vec<(Grip<'a>, Why)> = Vec::new();
+        for party in &self.parties {
+            let blocking = match party.keeper {
+                Keeper::Actor(_) => None,
+                Keeper::Runtime(runtime) => Some(self.blocking(context, runtime, &party.waits)),
+            };
+            for (queue, grip) in &party.grips {
+                let kept: Vec<(usize, Why)> = match blocking {
+                    Some(wait) => wait.into_iter().map(|at| (at, Why::Blocking)).collect(),
+                    None => {
+                        let mut why = |at: &usize| relations.keeps(*grip, self.waits[*at]);
+                        party.waits.iter().filter_map(|at| Some((*at, why(at)?))).collect()
+                    }
+                };
+                let until = kept.iter().map(|(at, _)| *at).collect();
+                gates.push(Gate { until, forever: false, gives: vec![(*queue, grip.units())] });
+                grips.push((*grip, kept.iter().map(|(_, why)| *why).max().unwrap_or(Why::Pinned)));
             }
+        }
+        for (queue, grip) in &self.forever {
+            gates.push(Gate {
+                until: Vec::new(),
+                forever: true,
+                gives: vec![(*queue, grip.units())],
+            });
+            grips.push((*grip, Why::Granted));
         }
         let demands = self.demands(context.limits, |wait| relations.is_patient(wait));
         let rest = reduce(self.free.clone(), &demands, &gates);
@@ -212,24 +114,32 @@ impl<'a> Candidates<'a> {
             };
             StuckWait { wait, cause }
         });
-        let kept = gates.into_iter().zip(holds).filter_map(|(gate, hold)| {
+        let kept = gates.into_iter().zip(grips).filter_map(|(gate, (grip, why))| {
             let kept_by: Vec<usize> =
                 gate.until.iter().map(|at| index[*at]).filter(|at| *at != usize::MAX).collect();
-            (!kept_by.is_empty()).then_some(StuckHold { hold, kept_by })
+            (gate.forever || !kept_by.is_empty()).then_some(StuckHold { grip, kept_by, why })
         });
         let mut stuck = Stuck { waits: waits.collect(), holds: kept.collect(), cores: Vec::new() };
         stuck.cores = stuck.find_cores();
         stuck
     }
-}
 
-/// The moment by which a wait was in the queue for certain.
-fn entered(wait: &Wait, limits: &Limits) -> u64 {
-    let slack = u64::try_from(limits.queue_slack.as_nanos()).unwrap_or(u64::MAX);
-    let latest = wait.since.0.saturating_add(slack);
-    // It enters within its first poll; a blocking call is in the books before.
-    let polled = wait.last_poll > wait.since && wait.call == Call::Acquire;
-    if polled { latest.min(wait.last_poll.0) } else { latest }
+    /// The wait that has to be served before any task of this runtime runs again.
+    fn blocking(
+        &self,
+        context: &Context<'a>,
+        runtime: RuntimeId,
+        waits: &[usize],
+    ) -> Option<usize> {
+        let workers = context.now.runtime(runtime)?.workers.max(1);
+        let blocking = waits.iter().copied().filter(|at| context.blocks_thread(self.waits[*at]));
+        let blocking: Vec<usize> = blocking.collect();
+        let threads: HashSet<u64> = blocking.iter().map(|at| self.waits[*at].thread).collect();
+        // The first that is served is enough: only in one queue is known which that is.
+        let first = *blocking.first()?;
+        let one_queue = blocking.iter().all(|at| self.places[*at] == self.places[first]);
+        (threads.len() as u64 >= workers && one_queue).then_some(first)
+    }
 }
 
 impl Stuck<'_> {
@@ -247,7 +157,7 @@ impl Stuck<'_> {
         };
         for (at, hold) in self.holds.iter().enumerate() {
             edges[waits + at].clone_from(&hold.kept_by);
-            let node = resource(&mut edges, hold.hold.resource);
+            let node = resource(&mut edges, hold.grip.resource());
             edges[node].push(waits + at);
         }
         for (at, stuck) in self.waits.iter().enumerate() {
@@ -290,7 +200,7 @@ impl Stuck<'_> {
                     core.holds.push(*node - waits);
                 }
             }
-            if core.waits.is_empty() {
+            if core.waits.is_empty() && core.holds.is_empty() {
                 continue;
             }
             while let Some(node) = open.pop() {
@@ -356,59 +266,6 @@ fn components(edges: &[Vec<usize>]) -> Vec<usize> {
         }
     }
     component
-}
-
-/// Which holds are kept by which waits, each pair of stacks compared once.
-struct Relations<'c> {
-    frames: HashMap<StackId, &'c [Frame]>,
-    paths: HashMap<StackId, Path<'c>>,
-    partings: HashMap<(StackId, StackId), Parting>,
-    optimised: bool,
-    left: usize,
-}
-
-impl<'c> Relations<'c> {
-    fn new(context: &Context<'c>) -> Self {
-        let named = |stack: &'c crate::snapshot::Stack| Some((stack.id, stack.frames.as_deref()?));
-        Relations {
-            frames: context.now.stacks.iter().filter_map(named).collect(),
-            paths: HashMap::new(),
-            partings: HashMap::new(),
-            optimised: !context.now.process.debug,
-            left: MAX_PAIRS,
-        }
-    }
-
-    fn path(&mut self, id: StackId) -> Option<&Path<'c>> {
-        let frames = self.frames.get(&id)?;
-        Some(self.paths.entry(id).or_insert_with(|| Path::new(frames)))
-    }
-
-    /// Whether the wait stays in the queue until it is served.
-    fn is_patient(&mut self, wait: &Wait) -> bool {
-        self.path(wait.stack).is_some_and(Path::is_patient)
-    }
-
-    /// Whether the hold certainly cannot end before the wait does.
-    fn keeps(&mut self, hold: &Hold, wait: &Wait) -> bool {
-        let Some(left) = self.left.checked_sub(1) else { return false };
-        self.left = left;
-        let key = (hold.stack, wait.stack);
-        let parting = match self.partings.get(&key) {
-            Some(parting) => *parting,
-            None => {
-                if self.path(hold.stack).is_none() || self.path(wait.stack).is_none() {
-                    return false;
-                }
-                let parting =
-                    Parting::of(&self.paths[&hold.stack], &self.paths[&wait.stack], self.optimised);
-                self.partings.insert(key, parting);
-                parting
-            }
-        };
-        let relation = parting.relation((hold.future, hold.poller), (wait.future, wait.poller));
-        parting.firm() && relation == Relation::Blocked
-    }
 }
 
 #[cfg(test)]

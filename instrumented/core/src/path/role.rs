@@ -236,6 +236,12 @@ pub(super) fn own_frames(paths: &[String]) -> usize {
     count
 }
 
+/// A `block_on` that knows nothing of tokio, and so blocks the thread whatever runs there.
+pub(super) fn is_foreign_block_on(path: &str) -> bool {
+    !within(path, "tokio::runtime")
+        && (within(path, "futures_executor") || path.split("::").any(|part| part == "block_on"))
+}
+
 /// A frame of the machinery that polls tasks and root futures.
 pub(super) fn is_runtime(path: &str) -> bool {
     ["tokio::runtime", "async_executor", "async_task", "futures_executor", "tokio_test"]
