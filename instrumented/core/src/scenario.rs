@@ -40,9 +40,9 @@ use crate::diagnose::{Limits, diagnose};
 use crate::finding::Finding;
 use crate::rules::fnv1a;
 use crate::snapshot::{
-    ActorId, Call, Counters, Direction, Flavor, Flow, Frame, History, Hold, HoldId, Kind, Learned, Moment,
-    Resource, ResourceId, Runtime, RuntimeId, ScopeId, Settings, Site, SiteId, Snapshot, Stack,
-    StackId, Streak, Usage, Wait, WaitId,
+    ActorId, Call, Counters, Direction, Flavor, Flow, Frame, History, Hold, HoldId, Kind, Learned,
+    Moment, Resource, ResourceId, Runtime, RuntimeId, ScopeId, Settings, Site, SiteId, Snapshot,
+    Stack, StackId, Streak, Usage, Wait, WaitId,
 };
 use crate::text::{NoSources, Style, render};
 use std::sync::Arc;
@@ -349,8 +349,13 @@ impl Reader {
             Some("multi_thread") => Flavor::MultiThread,
             _ => return Err("which runtime?".to_owned()),
         };
-        let mut runtime =
-            Runtime { id: RuntimeId(1), flavor, workers: 1, alive_tasks: 1_000, ..Runtime::default() };
+        let mut runtime = Runtime {
+            id: RuntimeId(1),
+            flavor,
+            workers: 1,
+            alive_tasks: 1_000,
+            ..Runtime::default()
+        };
         while let Some(word) = words.next() {
             match word {
                 "busy" => self.busy = true,

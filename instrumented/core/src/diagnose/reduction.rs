@@ -71,7 +71,8 @@ pub(crate) fn reduce(mut free: Vec<u64>, demands: &[Demand], gates: &[Gate]) -> 
         queue.order.sort_by_key(|at| demands[*at].since);
         queue.front.sort_by_key(|at| demands[*at].entered);
     }
-    let mut shut_by: Vec<usize> = gates.iter().map(|gate| gate.until.len() + usize::from(gate.forever)).collect();
+    let mut shut_by: Vec<usize> =
+        gates.iter().map(|gate| gate.until.len() + usize::from(gate.forever)).collect();
     let mut opens: Vec<Vec<usize>> = vec![Vec::new(); demands.len()];
     for (at, gate) in gates.iter().enumerate() {
         for demand in &gate.until {

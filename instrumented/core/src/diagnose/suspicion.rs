@@ -122,9 +122,8 @@ impl<'a> Context<'a> {
     /// Whether a wait blocks a thread that should run tasks.
     pub(crate) fn blocks_thread(&self, wait: &Wait) -> bool {
         let blocking = self.blocking.get_or_init(|| {
-            let blocks = |w: &&Wait| {
-                self.may_block(w) && self.frames(w).is_some_and(path::blocks_executor)
-            };
+            let blocks =
+                |w: &&Wait| self.may_block(w) && self.frames(w).is_some_and(path::blocks_executor);
             self.now.waits.iter().filter(blocks).map(|w| w.id).collect()
         });
         blocking.contains(&wait.id)

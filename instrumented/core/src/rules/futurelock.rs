@@ -22,9 +22,8 @@ fn find(context: &Context<'_>) -> Vec<Finding> {
     let proven: HashSet<_> = context.stuck().waits.iter().map(|stuck| stuck.wait.id).collect();
     let stuck = context.suspected();
     let knots = stuck.cores.iter().filter(|core| !core.holds.is_empty() && !core.waits.is_empty());
-    let told = knots.filter(|core| {
-        !core.waits.iter().any(|at| proven.contains(&stuck.waits[*at].wait.id))
-    });
+    let told = knots
+        .filter(|core| !core.waits.iter().any(|at| proven.contains(&stuck.waits[*at].wait.id)));
     let cases = told.map(|core| Case::new(context, stuck, core)).filter(Case::is_futurelock);
     let mut findings: Vec<Finding> = cases
         .filter(|case| case.confirmed() && !case.is_protocol())
@@ -92,7 +91,8 @@ fn forgotten(context: &Context<'_>, id: ResourceId, granted: &[&Wait]) -> Option
         .collect();
     lines.extend(marks::wanted(context, r, first));
     let function = context.function(shelved);
-    let queued = function.map_or_else(|| "a future".to_owned(), |name| format!("the future of {name}"));
+    let queued =
+        function.map_or_else(|| "a future".to_owned(), |name| format!("the future of {name}"));
     let mut notes = vec![words::books(snapshot, r)];
     notes.push(format!(
         "{} has been polled since without polling this future, or has ended and left it alive",

@@ -11,7 +11,6 @@ use crate::finding::{Code, Finding, Verdict};
 use crate::snapshot::{ActorId, Hold, Kind, Moment, Resource, ResourceId, Snapshot, Wait};
 use crate::words::{self, count};
 pub(super) use marks::set_aside;
-use ring::Party;
 use std::collections::HashSet;
 use std::time::Duration;
 
@@ -73,8 +72,7 @@ impl<'c, 'a> Case<'c, 'a> {
     pub(super) fn is_stalled(&self) -> bool {
         let stall = self.context.limits.stall;
         let needed = if self.why.contains(&Why::Alone) { stall.saturating_mul(2) } else { stall };
-        self.youngest() >= needed
-            && self.resources().all(|r| self.context.quiet(r) >= needed)
+        self.youngest() >= needed && self.resources().all(|r| self.context.quiet(r) >= needed)
     }
 
     /// For how long all of them have been waiting.
@@ -168,9 +166,7 @@ impl<'c, 'a> Case<'c, 'a> {
             help: self.help(&parties),
             since: self.waits.iter().map(|w| w.since).max().unwrap_or(Moment(0)),
             resources: self.resources.clone(),
-            actors: unique(
-                self.actors.iter().copied().chain(self.grips.iter().map(|g| g.actor())),
-            ),
+            actors: unique(self.actors.iter().copied().chain(self.grips.iter().map(|g| g.actor()))),
             holds: self.holds().map(|h| h.id).collect(),
             waits: ids.iter().copied().chain(granted).collect(),
         })
@@ -209,7 +205,10 @@ impl<'c, 'a> Case<'c, 'a> {
             }
         }
         if !self.why.contains(&Why::Granted) {
-            notes.push(format!("nothing has moved here for {}", crate::text::age(quiet.min(self.youngest()))));
+            notes.push(format!(
+                "nothing has moved here for {}",
+                crate::text::age(quiet.min(self.youngest()))
+            ));
         }
         notes.retain({
             let mut seen = HashSet::new();

@@ -28,16 +28,19 @@ fn owned_permits_that_always_came_back_from_their_task() {
 
 #[test]
 fn owned_permits_of_which_too_little_is_known() {
-    for hold in
-        ["owned", "owned back 2", "owned back 300 elsewhere 1", "owned moved 2 back 300"]
-    {
+    for hold in ["owned", "owned back 2", "owned back 300 elsewhere 1", "owned moved 2 back 300"] {
         check(&own(&format!("{hold}: run@10"), "run@12", "after 50s\n find nothing"));
     }
     // The next round of a loop that gives them away.
-    check(&own("owned back 300 future 7: run@10", "run@10", "after 50s\n find nothing")
-        .replace("wait pool:", "wait pool owned future 7:"));
-    check(&own("owned back 300: run@10", "run@12", "once after 50s\n find nothing").replace("once after", "after"
-    ).replace("find nothing", "find deadlock: task 1; pool"));
+    check(
+        &own("owned back 300 future 7: run@10", "run@10", "after 50s\n find nothing")
+            .replace("wait pool:", "wait pool owned future 7:"),
+    );
+    check(
+        &own("owned back 300: run@10", "run@12", "once after 50s\n find nothing")
+            .replace("once after", "after")
+            .replace("find nothing", "find deadlock: task 1; pool"),
+    );
 }
 
 #[test]
@@ -47,7 +50,9 @@ fn nobody_else_is_left() {
         find deadlock: task 1; pool
         says no other task is left that could have it, unless it was moved to a thread or into `spawn_blocking`
         ";
-    let alive = |n: u64| format!("runtime current_thread alive {n}\n {}", own("owned: run@10", "run@12", ""));
+    let alive = |n: u64| {
+        format!("runtime current_thread alive {n}\n {}", own("owned: run@10", "run@12", ""))
+    };
     check(&format!("{}{found}", alive(1)));
     check(&format!("{}\n after 7s\n find nothing", alive(1)));
     check(&format!("{}\n after 50s\n find nothing", alive(2)));
@@ -134,7 +139,10 @@ fn two_tasks_with_owned_permits_in_opposite_orders() {
         after 6s
         ";
     check(&format!("{text} find deadlock: task 1, task 2; a, b"));
-    check(&format!("{} find nothing", text.replace("wait b: left@12", "wait b: left@12 > timeout > inner@3")));
+    check(&format!(
+        "{} find nothing",
+        text.replace("wait b: left@12", "wait b: left@12 > timeout > inner@3")
+    ));
     check(&format!("{} find nothing", text.replace("semaphore a 1", "semaphore a 1 moving")));
 }
 
@@ -169,7 +177,7 @@ fn a_sender_that_holds_what_the_receiver_needs() {
         ("consume@12", "consume@12 > timeout > other@14"),
         ("events 2", "events 2 closed"),
     ] {
-        check(&format!("{} after 60s\n find nothing", text.replace(old, new)));
+        check(&format!("{} after 20s\n find nothing", text.replace(old, new)));
     }
 }
 
@@ -232,7 +240,7 @@ fn a_task_that_blocks_on_what_it_holds_itself() {
           wait table: run@20 > block_on
         after 6s
         find deadlock: task 1; table
-        says `app::run` blocks the thread
+        says `app::run` blocks its own thread, and must go on there to release the lock for itself [suspected]
         ",
     );
 }

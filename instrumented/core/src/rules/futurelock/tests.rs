@@ -24,8 +24,8 @@ fn the_turn_of_a_future_that_waits_for_its_own_body() {
         after 1s
         find futurelock: task 1; gate
         says `app::run` waits for a permit and no longer polls the future that has it [proven]
-        says a permit of `gate` was set aside for task 1 here, 1.3 s ago, in a future that it no longer polls
-        says and has been waiting here for another one for 1.2 s
+        says a permit of `gate` was set aside for task 1 here, 1.30 s ago, in a future that it no longer polls
+        says and has been waiting here for another one for 1.20 s
         says semaphore `gate`: 1 permit, 0 available, 0 held, 1 set aside for the front of the queue, 2 waiting
         says help: go on polling the future meanwhile (`join!`, or spawn it as a task), or drop it before line 35
         ",
@@ -64,7 +64,7 @@ fn the_other_tasks_that_wait_are_behind_it() {
           wait gate: other@50
         after 1s
         find futurelock: task 1; gate
-        says behind it: task 2 waits too, for 1.1 s
+        says behind it: task 2 waits too, for 1.20 s
         ",
     ));
 }
@@ -88,7 +88,9 @@ fn a_branch_that_is_polled_beside_it_takes_its_turn() {
 
 #[test]
 fn only_units_that_somebody_lacks_are_told_of() {
-    check("runtime current_thread\n semaphore gate 1\n task 1\n wait gate granted\n after 60s\n find nothing");
+    check(
+        "runtime current_thread\n semaphore gate 1\n task 1\n wait gate granted\n after 60s\n find nothing",
+    );
     check(
         "
         runtime current_thread
@@ -130,10 +132,10 @@ fn a_future_that_nobody_has_in_hand_starves_others() {
         "
         find futurelock: task 1, task 2; pool
         says the future of `app::build` was given a permit of `pool` and is not polled, while `app::other` waits for it [suspected]
-        says a permit of `pool` was set aside for task 1 here, 6.4 s ago, in a future that it no longer polls
-        says task 2 has been waiting here for a permit for 6.3 s
+        says a permit of `pool` was set aside for task 1 here, 6.40 s ago, in a future that it no longer polls
+        says task 2 has been waiting here for a permit for 6.30 s
         says task 1 has been polled since without polling this future, or has ended and left it alive
-        says behind it: task 3 waits too, for 6.2 s
+        says behind it: task 3 waits too, for 6.20 s
         ",
     );
 }
@@ -171,7 +173,7 @@ fn a_request_that_is_served_in_part_is_no_futurelock() {
           wait pool x4: drain@10
           wait pool: drain@20
         after 20s
-        find nothing
+        find starvation: task 2; pool
         ",
     );
 }
@@ -187,22 +189,30 @@ fn what_a_suspended_future_holds() {
         after 6s
         find futurelock: task 1; gate
         says `app::run` waits for a permit and no longer polls the future that has it [suspected]
-        says task 1 took the only permit of `gate` here, 6.2 s ago, in a future that it no longer polls
+        says task 1 took the only permit of `gate` here, 6.30 s ago, in a future that it no longer polls
         says what was taken in a future comes back only when that future is polled, or dropped
-        says nothing has moved here for 6.1 s
+        says nothing has moved here for 6.20 s
         ";
-    for path in ["select!0 > box > refresh@20", "unordered > refresh@20", "timeout > box > refresh@20"] {
+    for path in
+        ["select!0 > box > refresh@20", "unordered > refresh@20", "timeout > box > refresh@20"]
+    {
         let path = format!("run@30 > {path}");
         check(&holder(&path, found));
         check(&holder(&path, "after 3s\n find nothing"));
-        check(&format!("{}\n find nothing", holder(&path, "after 6s").replace("hold gate:", "hold gate owned:")));
-        check(&holder(&path, "after 6s\n find nothing").replace("semaphore gate 1", "semaphore gate 2"));
+        check(&format!(
+            "{}\n find nothing",
+            holder(&path, "after 6s").replace("hold gate:", "hold gate owned:")
+        ));
+        check(
+            &holder(&path, "after 6s\n find nothing")
+                .replace("semaphore gate 1", "semaphore gate 2"),
+        );
     }
     // Polled in the same round: it goes on.
-    check(&holder("run@40 > select!0 > box > refresh@20", "after 60s\n find nothing").replace(
-        "wait gate: run@40",
-        "wait gate: run@40 > select!1 > second@25",
-    ));
+    check(
+        &holder("run@40 > select!0 > box > refresh@20", "after 20s\n find nothing")
+            .replace("wait gate: run@40", "wait gate: run@40 > select!1 > second@25"),
+    );
 }
 
 #[test]
@@ -218,7 +228,7 @@ fn a_set_that_holds_and_was_granted_and_whose_body_waits() {
         after 6s
         find futurelock: task 1; limit
         says `app::run` waits for a permit and no longer polls the futures that have them [suspected]
-        says task 1 took 1 of the 2 permits of `limit` here, 6.3 s ago, in a future that it no longer polls
+        says task 1 took 1 of the 2 permits of `limit` here, 6.40 s ago, in a future that it no longer polls
         says a permit of `limit` was set aside for task 1 here
         ",
     );

@@ -70,11 +70,14 @@ impl Case<'_, '_> {
         let label = match grip {
             Grip::Held(hold) if hold.call == Call::Receive => {
                 let unread = count(units, "message");
-                format!("{number}{actor} was the last to receive from {name}, here; {unread} unread")
+                format!(
+                    "{number}{actor} was the last to receive from {name}, here; {unread} unread"
+                )
             }
             Grip::Held(_) => {
                 let what = words::taken(resource, units);
-                let kept = if self.is_inside(grip) { ", in a future that it no longer polls" } else { "" };
+                let kept =
+                    if self.is_inside(grip) { ", in a future that it no longer polls" } else { "" };
                 format!("{number}{actor} took {what} of {name} here, {since} ago{kept}")
             }
             Grip::Granted(_) => format!("{number}{}", set_aside(&actor, resource, units, &since)),

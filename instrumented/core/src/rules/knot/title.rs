@@ -94,7 +94,10 @@ impl Case<'_, '_> {
             let them = if several { "the futures that have" } else { "the future that has" };
             if self.own().is_some() {
                 let it = if total(&self.grips) > 1 { "them" } else { "it" };
-                return Some(format!("{who} waits for {} and no longer polls {them} {it}", wanted(first)?));
+                return Some(format!(
+                    "{who} waits for {} and no longer polls {them} {it}",
+                    wanted(first)?
+                ));
             }
             let resource = self.snapshot().resource(shelved.resource())?;
             let waiter = self.waits.iter().find(|w| w.actor == shelved.actor())?;
@@ -111,7 +114,9 @@ impl Case<'_, '_> {
         let name = words::resource(self.snapshot().resource(channel.resource())?);
         let receiver_name = self.context.who(receiver);
         if self.own().is_some() {
-            return Some(format!("{receiver_name} waits for room in {name}, from which only it receives"));
+            return Some(format!(
+                "{receiver_name} waits for room in {name}, from which only it receives"
+            ));
         }
         let sender = parties.iter().find(|p| p.wait.resource == channel.resource())?.wait;
         Some(format!(
