@@ -149,6 +149,17 @@ impl<'a> Context<'a> {
         }
     }
 
+    /// Keeps later rules from telling what a better explanation is under way for.
+    pub(crate) fn hold_back<'w>(
+        &self,
+        waits: impl IntoIterator<Item = &'w Wait>,
+        holds: impl IntoIterator<Item = &'w Hold>,
+    ) {
+        let mut explained = self.explained.borrow_mut();
+        explained.waits.extend(waits.into_iter().map(|w| w.id));
+        explained.holds.extend(holds.into_iter().map(|h| h.id));
+    }
+
     /// An earlier rule tells why this wait is not served.
     pub(crate) fn is_explained(&self, wait: WaitId) -> bool {
         self.explained.borrow().waits.contains(&wait)

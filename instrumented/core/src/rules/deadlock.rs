@@ -33,7 +33,13 @@ fn find(context: &Context<'_>) -> Vec<Finding> {
     let suspected = knots
         .map(|core| Case::new(context, stuck, core))
         .filter(|case| !case.is_futurelock() && !case.is_explained())
-        .filter(|case| case.confirmed() && case.is_stalled() && !case.is_protocol());
+        .filter(|case| case.confirmed() && !case.is_protocol())
+        .filter(|case| {
+            if case.is_brewing() {
+                case.hold_back();
+            }
+            case.is_stalled()
+        });
     findings.extend(suspected.filter_map(|case| case.finding(Code::Deadlock, Verdict::Suspected)));
     findings
 }

@@ -71,7 +71,22 @@ impl<'c, 'a> Case<'c, 'a> {
     /// others speaks for it.
     pub(super) fn is_stalled(&self) -> bool {
         let stall = self.context.limits.stall;
-        let needed = if self.why.contains(&Why::Alone) { stall.saturating_mul(2) } else { stall };
+        let doubled = self.why.contains(&Why::Alone);
+        self.is_still(if doubled { stall.saturating_mul(2) } else { stall })
+    }
+
+    /// It will be told unless something moves soon.
+    pub(super) fn is_brewing(&self) -> bool {
+        !self.is_stalled() && self.is_still(self.context.limits.stall)
+    }
+
+    /// Nothing else is told of it meanwhile.
+    pub(super) fn hold_back(&self) {
+        let behind = self.core.behind.iter().map(|at| self.stuck.waits[*at].wait);
+        self.context.hold_back(self.waits.iter().copied().chain(behind), self.holds());
+    }
+
+    fn is_still(&self, needed: Duration) -> bool {
         self.youngest() >= needed && self.resources().all(|r| self.context.quiet(r) >= needed)
     }
 

@@ -56,6 +56,15 @@ fn nobody_else_is_left() {
     check(&format!("{}{found}", alive(1)));
     check(&format!("{}\n after 7s\n find nothing", alive(1)));
     check(&format!("{}\n after 50s\n find nothing", alive(2)));
+    // The later rules leave it alone until then.
+    let told = format!("{}\n after 7s\n find nothing", alive(1));
+    check(&told.replace("semaphore pool 1", "semaphore pool 1 max_hold 6s"));
+    check(
+        &told
+            .replace("alive 1", "alive 2")
+            .replace("semaphore pool 1", "semaphore pool 1 max_hold 6s")
+            .replace("find nothing", "find leak: task 1; pool"),
+    );
     // Two who wait, and one of them may give up, or goes on beside.
     for path in ["idle@9 > timeout > acquire@8", "idle@9 > join!0 > acquire@8", "?"] {
         check(&format!(
