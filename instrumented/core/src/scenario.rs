@@ -782,6 +782,11 @@ fn part_frames(part: &str, frames: &mut Vec<Frame>) -> Result<(), String> {
                 "<tokio::time::timeout::Timeout<T> as core::future::future::Future>::poll",
                 "",
             ),
+            (
+                "block_in_place",
+                "tokio::runtime::scheduler::multi_thread::worker::block_in_place",
+                "",
+            ),
             ("block_on", "futures_executor::local_pool::block_on", ""),
             (
                 "spawn_blocking",

@@ -12,9 +12,9 @@ use super::{Rule, identity};
 use crate::diagnose::{Context, Grip};
 use crate::finding::{Code, Finding, Mark, Verdict};
 use crate::rules::marks;
-use crate::snapshot::{ResourceId, StackId, Wait};
+use crate::snapshot::{ResourceId, StackId, Wait, WaitId};
 use crate::words;
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 pub(super) const RULE: Rule = Rule { find, stacks };
 
@@ -34,38 +34,44 @@ fn find(context: &Context<'_>) -> Vec<Finding> {
             case.is_stalled().then(|| case.finding(Code::Futurelock, Verdict::Suspected)).flatten()
         })
         .collect();
-    findings.extend(left_behind(context));
+    findings.extend(left_behind(context, &proven));
     findings
 }
 
 /// What was given to a future whose task has gone on, to who knows what, or has ended. It may come back to it, so
 /// only what others have waited for in vain is told.
-fn left_behind(context: &Context<'_>) -> Vec<Finding> {
+fn left_behind(context: &Context<'_>, proven: &HashSet<WaitId>) -> Vec<Finding> {
     let stuck = context.suspected();
-    let mut told: HashSet<ResourceId> = HashSet::new();
-    let mut findings = Vec::new();
+    let mut cases: BTreeMap<ResourceId, (Vec<&Wait>, Vec<&Wait>)> = BTreeMap::new();
     for core in stuck.cores.iter().filter(|core| core.waits.is_empty()) {
-        let resources = core.holds.iter().map(|at| stuck.holds[*at].grip.resource());
-        for resource in resources.collect::<HashSet<_>>() {
-            let grips = stuck.holds.iter().filter(|h| h.kept_by.is_empty()).map(|h| h.grip);
-            let granted = grips.filter(|g| g.resource() == resource).filter_map(|g| match g {
-                Grip::Granted(wait) => Some(wait),
-                Grip::Held(_) => None,
-            });
-            if told.insert(resource) {
-                findings.extend(forgotten(context, resource, &granted.collect::<Vec<_>>()));
-            }
+        let behind = || core.behind.iter().map(|at| stuck.waits[*at].wait);
+        for grip in core.holds.iter().map(|at| stuck.holds[*at].grip) {
+            let Grip::Granted(wait) = grip else { continue };
+            let (granted, waiting) = cases.entry(wait.resource).or_default();
+            granted.push(wait);
+            let open = |w: &&Wait| w.resource == wait.resource && !proven.contains(&w.id);
+            waiting.extend(behind().filter(open));
         }
     }
-    findings
+    let told = cases.into_iter().filter_map(|(id, (granted, mut waiting))| {
+        waiting.sort_by_key(|w| (w.since, w.id));
+        waiting.dedup_by_key(|w| w.id);
+        forgotten(context, id, &granted, &waiting)
+    });
+    told.collect()
 }
 
-fn forgotten(context: &Context<'_>, id: ResourceId, granted: &[&Wait]) -> Option<Finding> {
+fn forgotten(
+    context: &Context<'_>,
+    id: ResourceId,
+    granted: &[&Wait],
+    waiting: &[&Wait],
+) -> Option<Finding> {
     let snapshot = context.now;
+    let first = *waiting.first()?;
     let r = snapshot.resource(id)?;
     let shelved = *granted.iter().min_by_key(|w| w.granted_since)?;
     let since = shelved.granted_since?;
-    let first = context.first_unserved(r)?;
     let stall = context.limits.stall;
     let old = |since| context.age(since) >= stall;
     let confirmed = granted.iter().all(|w| context.confirmed_wait(w))
@@ -98,11 +104,10 @@ fn forgotten(context: &Context<'_>, id: ResourceId, granted: &[&Wait]) -> Option
         "{} has been polled since without polling this future, or has ended and left it alive",
         words::actor(snapshot, shelved.actor)
     ));
-    notes.extend(marks::behind(context, r, first));
+    notes.extend(words::behind(snapshot, &waiting[1..]));
     let mut ids: Vec<_> = granted.iter().map(|w| w.id).collect();
     let identity = identity(Code::Futurelock, &ids);
-    ids.push(first.id);
-    ids.extend(context.queue(id).iter().skip_while(|w| w.id != first.id).skip(1).map(|w| w.id));
+    ids.extend(waiting.iter().map(|w| w.id));
     let mut actors: Vec<_> = granted.iter().map(|w| w.actor).chain([first.actor]).collect();
     actors.sort_unstable();
     actors.dedup();
