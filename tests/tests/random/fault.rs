@@ -21,6 +21,10 @@ pub(crate) enum Fault {
     Static,
     /// More is asked for than there is.
     Unsatisfiable,
+    /// A permit is added for one that comes back by itself.
+    OverRelease,
+    /// The permit is dropped where it is acquired, by those who meant to hold it.
+    ZeroHold,
 }
 
 impl Fault {
@@ -30,6 +34,8 @@ impl Fault {
         Fault::Forgotten,
         Fault::Static,
         Fault::Unsatisfiable,
+        Fault::OverRelease,
+        Fault::ZeroHold,
     ];
 
     /// What may be told of it.
@@ -40,6 +46,8 @@ impl Fault {
             Fault::OppositeOrders => &[Code::Deadlock, Code::OrderInversion],
             Fault::Forgotten | Fault::Static => &[Code::Leak],
             Fault::Unsatisfiable => &[Code::Unsatisfiable],
+            Fault::OverRelease => &[Code::OverRelease],
+            Fault::ZeroHold => &[Code::ZeroHold],
         }
     }
 }
@@ -54,6 +62,8 @@ pub(crate) async fn commit(fault: Fault) {
         Fault::Forgotten => forgotten().await,
         Fault::Static => kept_in_a_static().await,
         Fault::Unsatisfiable => drop(Semaphore::new(3).acquire_many(4).await),
+        Fault::OverRelease => over_release().await,
+        Fault::ZeroHold => zero_hold().await,
     }
 }
 
@@ -105,4 +115,30 @@ async fn kept_in_a_static() {
     });
     sleep(A_MOMENT).await;
     inner(&semaphore).await;
+}
+
+async fn over_release() {
+    let semaphore = Semaphore::new(3);
+    for _ in 0..6 {
+        let _permit = semaphore.acquire().await.expect(OPEN);
+        sleep(A_MOMENT).await;
+        semaphore.add_permits(1);
+    }
+    // It is told of what rests, and only while it is there.
+    sleep(500 * A_MOMENT).await;
+}
+
+async fn zero_hold() {
+    let semaphore = Arc::new(Semaphore::new(2));
+    let other = Arc::clone(&semaphore);
+    let task = spawn(async move {
+        for _ in 0..20 {
+            inner(&other).await;
+        }
+    });
+    for _ in 0..100 {
+        let _ = semaphore.acquire().await;
+        sleep(A_MOMENT).await;
+    }
+    task.await.expect("no panic");
 }
