@@ -132,8 +132,9 @@ async fn zero_hold() {
     let semaphore = Arc::new(Semaphore::new(2));
     let other = Arc::clone(&semaphore);
     let task = spawn(async move {
-        for _ in 0..20 {
+        for _ in 0..100 {
             inner(&other).await;
+            sleep(A_MOMENT).await;
         }
     });
     for _ in 0..100 {

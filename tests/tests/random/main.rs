@@ -9,7 +9,9 @@
     reason = "a program that is stuck for good is not waited for"
 )]
 
+mod acquire;
 mod fault;
+mod generate;
 mod program;
 mod run;
 
