@@ -1,7 +1,9 @@
 //! What goes wrong in a program that is otherwise healthy, each with resources of its own.
 
+use futures::stream::{FuturesUnordered, StreamExt};
 use holdup::core::Code;
 use holdup::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use std::pin::pin;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
 use tokio::sync::Barrier;
@@ -23,8 +25,10 @@ pub(crate) enum Fault {
     Unsatisfiable,
     /// A permit is added for one that comes back by itself.
     OverRelease,
-    /// The permit is dropped where it is acquired, by those who meant to hold it.
-    ZeroHold,
+    /// A future queues, is no longer polled, and its task waits behind it.
+    Futurelock,
+    /// The same in a set of futures whose loop acquires.
+    UnorderedSet,
 }
 
 impl Fault {
@@ -35,7 +39,8 @@ impl Fault {
         Fault::Static,
         Fault::Unsatisfiable,
         Fault::OverRelease,
-        Fault::ZeroHold,
+        Fault::Futurelock,
+        Fault::UnorderedSet,
     ];
 
     /// What may be told of it.
@@ -47,7 +52,7 @@ impl Fault {
             Fault::Forgotten | Fault::Static => &[Code::Leak],
             Fault::Unsatisfiable => &[Code::Unsatisfiable],
             Fault::OverRelease => &[Code::OverRelease],
-            Fault::ZeroHold => &[Code::ZeroHold],
+            Fault::Futurelock | Fault::UnorderedSet => &[Code::Futurelock, Code::Deadlock],
         }
     }
 }
@@ -63,7 +68,8 @@ pub(crate) async fn commit(fault: Fault) {
         Fault::Static => kept_in_a_static().await,
         Fault::Unsatisfiable => drop(Semaphore::new(3).acquire_many(4).await),
         Fault::OverRelease => over_release().await,
-        Fault::ZeroHold => zero_hold().await,
+        Fault::Futurelock => futurelock().await,
+        Fault::UnorderedSet => unordered_set().await,
     }
 }
 
@@ -128,18 +134,28 @@ async fn over_release() {
     sleep(500 * A_MOMENT).await;
 }
 
-async fn zero_hold() {
-    let semaphore = Arc::new(Semaphore::new(2));
-    let other = Arc::clone(&semaphore);
-    let task = spawn(async move {
-        for _ in 0..100 {
-            inner(&other).await;
-            sleep(A_MOMENT).await;
-        }
+async fn futurelock() {
+    let lock = Arc::new(Mutex::new(()));
+    let held = Arc::clone(&lock).lock_owned().await;
+    spawn(async move {
+        sleep(5 * A_MOMENT).await;
+        drop(held);
     });
-    for _ in 0..100 {
-        let _ = semaphore.acquire().await;
-        sleep(A_MOMENT).await;
+    let mut first = pin!(async {
+        let _guard = lock.lock().await;
+    });
+    tokio::select! {
+        () = &mut first => {}
+        () = sleep(A_MOMENT) => {
+            let _guard = lock.lock().await;
+        }
     }
-    task.await.expect("no panic");
+}
+
+async fn unordered_set() {
+    let semaphore = Semaphore::new(1);
+    let mut set: FuturesUnordered<_> = (0..3).map(|_| inner(&semaphore)).collect();
+    while set.next().await.is_some() {
+        inner(&semaphore).await;
+    }
 }
