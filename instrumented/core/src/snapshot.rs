@@ -531,8 +531,26 @@ pub struct Seen {
     pub actor: ActorId,
     /// When first.
     pub at: Moment,
-    /// Tasks of its runtime that had not ended at that time, itself included; 0 if not known.
+    /// When last.
+    pub last: Moment,
+    /// Tasks of its runtime that had not ended at the first time, itself included; 0 if not known.
     pub alive_tasks: u64,
+    /// A task with a larger number than this was spawned after the first time; 0 if not known.
+    pub newest: u64,
+}
+
+/// The largest requests for a resource that is nested in itself: whoever asks for so much may have to wait for the
+/// outer hold, and the inner acquire stands behind it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Largest {
+    /// Units asked for.
+    pub units: u64,
+    /// Where the first of them was called.
+    pub site: SiteId,
+    /// Its call stack.
+    pub stack: StackId,
+    /// Who asked: the first few, each once.
+    pub seen: Vec<Seen>,
 }
 
 /// Something was acquired (not tried) while its actor had a hold, one for each pair of resources and call stacks.
@@ -560,6 +578,8 @@ pub struct Order {
     pub seen: Vec<Seen>,
     /// What was held each time, since before the outer one: resources with their capacity and the units held.
     pub gates: Vec<Gate>,
+    /// Of a nested acquire: the largest requests for its resource since it was first seen.
+    pub largest: Option<Largest>,
 }
 
 /// A resource that was held around an [`Order`].

@@ -13,6 +13,7 @@ mod resource;
 mod rest;
 mod runtimes;
 mod scope;
+mod seen;
 mod sites;
 mod statics;
 
@@ -393,7 +394,10 @@ pub(crate) fn snapshot() -> Snapshot {
     }
     runtimes::count_again(&mut runtimes);
     let orders = orders::all(&mut sites);
-    let sides = orders.iter().flat_map(|order| [order.outer.stack, order.inner.stack]);
+    let sides = orders.iter().flat_map(|order| {
+        let largest = order.largest.as_ref().map_or(StackId::NONE, |largest| largest.stack);
+        [order.outer.stack, order.inner.stack, largest]
+    });
     let histories = || resources.iter().map(|resource| &resource.history);
     let flows = || histories().flat_map(|history| &history.flows);
     let streaks = || histories().flat_map(|history| &history.streaks);

@@ -6,8 +6,9 @@
 use super::held::{self, Entry};
 use super::ledger::Request;
 use super::resource::Resource;
+use super::seen::{self, Large};
 use super::sites::Sites;
-use super::{REGISTRY, now, runtimes};
+use super::{REGISTRY, now};
 use dashmap::DashMap;
 use dashmap::mapref::entry::Entry as Slot;
 use holdup_core::snapshot::{Gate, Kind, Moment, Order, ResourceId, Seen, Side, SiteId, StackId};
@@ -22,8 +23,6 @@ const MAX_ORDERS: usize = 1 << 14;
 const MAX_INSTANCES: u32 = 256;
 /// Holds of an actor that an acquire is compared with.
 const MAX_OUTER: usize = 8;
-/// Actors that are remembered for one order.
-const MAX_SEEN: usize = 4;
 /// Looks that see an order whose resources are gone before it goes, too.
 const LOOKS: u8 = 2;
 
@@ -52,6 +51,8 @@ struct Record {
     last: Moment,
     seen: Vec<Seen>,
     gates: Vec<Gate>,
+    /// Of a resource that is nested in itself.
+    large: Option<Arc<Large>>,
     /// Looks since one of the resources has gone.
     gone: u8,
 }
@@ -70,6 +71,9 @@ pub(super) fn dropped() -> u64 {
 pub(super) fn note(inner: &Resource, request: &Request) -> bool {
     if request.stack == StackId::NONE {
         return false;
+    }
+    if let Some(large) = inner.large(false) {
+        large.note(request);
     }
     let mut room = [None; MAX_OUTER];
     let count = held::of(request.actor, &mut room);
@@ -97,10 +101,6 @@ fn note_one(
     let gates =
         || around.iter().flatten().filter(|entry| ![key.0, key.1].contains(&entry.resource));
     let now = now();
-    let seen = |known: &[Seen]| {
-        let new = known.len() < MAX_SEEN && known.iter().all(|seen| seen.actor != request.actor);
-        new.then(|| Seen { actor: request.actor, at: now, alive_tasks: runtimes::alive() })
-    };
     let known = ORDERS.get_mut(&key).map(|mut record| {
         record.count += 1;
         record.last = now;
@@ -110,12 +110,18 @@ fn note_one(
             gate.units = gate.units.min(units.map(|entry| entry.request.units).sum());
         }
         record.gates.retain(|gate| gate.units > 0);
-        let seen = seen(&record.seen);
-        let more = seen.is_some();
-        record.seen.extend(seen);
-        more
+        seen::is_new(&mut record.seen, request, now)
     });
-    let new = known.unwrap_or_else(|| {
+    let new = known.map(|new| {
+        if new {
+            let one = seen::look(request, now);
+            if let Some(mut record) = ORDERS.get_mut(&key) {
+                seen::add(&mut record.seen, one);
+            }
+        }
+        new
+    });
+    let new = new.unwrap_or_else(|| {
         let Some(resource) = REGISTRY.get(outer.resource) else { return false };
         let mut around: Vec<Gate> = Vec::new();
         for entry in gates() {
@@ -137,8 +143,9 @@ fn note_one(
             elsewhere: 0,
             first: now,
             last: now,
-            seen: seen(&[]).into_iter().collect(),
+            seen: vec![seen::look(request, now)],
             gates: around,
+            large: (key.0 == key.1).then(|| inner.large(true)).flatten(),
             gone: 0,
         };
         keep(key, record)
@@ -206,6 +213,7 @@ pub(super) fn all(sites: &mut Sites) -> Vec<Order> {
                 last: record.last,
                 seen: record.seen.clone(),
                 gates: record.gates.clone(),
+                largest: record.large.as_ref().and_then(|large| large.get(|site| sites.id(site))),
             }
         })
         .collect();

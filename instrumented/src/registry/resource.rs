@@ -6,6 +6,7 @@ use super::held::{self, Entry};
 use super::history::Caller;
 use super::ledger::{HoldKey, HoldRecord, Ledger, Request};
 use super::queue::Key;
+use super::seen::Large;
 use super::{REGISTRY, learned, next_id, now, orders, runtimes, scope, statics};
 use crate::{actor, config, monitor, stack};
 use holdup_core::balance::balance;
@@ -15,7 +16,7 @@ use holdup_core::snapshot::{
 };
 use std::panic::Location;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::task::Context;
 
 /// What the user said of a resource.
@@ -45,6 +46,8 @@ pub(crate) struct Resource {
     roaming: AtomicBool,
     /// Units were added or forgotten by hand.
     flowing: AtomicBool,
+    /// Since it was seen to be nested in itself.
+    large: OnceLock<Arc<Large>>,
 }
 
 impl Resource {
@@ -77,6 +80,7 @@ impl Resource {
             address: AtomicU64::new(0),
             roaming: AtomicBool::new(false),
             flowing: AtomicBool::new(false),
+            large: OnceLock::new(),
         }
     }
 
@@ -103,6 +107,13 @@ impl Resource {
 
     pub(super) fn created(&self) -> &'static Location<'static> {
         self.created
+    }
+
+    /// Where the largest requests are noted, once it has been seen to be nested in itself: `nested` says that it is.
+    pub(super) fn large(&self, nested: bool) -> Option<Arc<Large>> {
+        let known =
+            if nested { Some(self.large.get_or_init(Arc::default)) } else { self.large.get() };
+        known.cloned()
     }
 
     pub(super) fn capacity(&self) -> u64 {

@@ -275,6 +275,16 @@ pub struct Order {
     /// Those whom a reader does not know are skipped.
     pub seen: Vec<Seen>,
     pub gates: Vec<Gate>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub largest: Option<Largest>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Largest {
+    pub units: u64,
+    pub site: String,
+    pub stack: u32,
+    pub seen: Vec<Seen>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -298,8 +308,13 @@ pub struct Side {
 pub struct Seen {
     pub actor: Actor,
     pub at_ns: u64,
+    #[serde(default)]
+    pub last_ns: u64,
     /// 0 if not known.
     pub alive_tasks: u64,
+    /// 0 if not known.
+    #[serde(default)]
+    pub newest: u64,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]

@@ -4,8 +4,8 @@ pub(super) mod read {
     use crate::json::document as doc;
     use crate::json::read::{ReadError, Sites, actor, address, kind};
     use crate::snapshot::{
-        Direction, Flavor, Flow, Gate, History, Learned, Moment, Order, ResourceId, Runtime,
-        RuntimeId, Seen, Side, StackId, Streak,
+        Direction, Flavor, Flow, Gate, History, Largest, Learned, Moment, Order, ResourceId,
+        Runtime, RuntimeId, Seen, Side, StackId, Streak,
     };
     use std::sync::Arc;
     use std::time::Duration;
@@ -94,6 +94,12 @@ pub(super) mod read {
             last: Moment(o.last_ns),
             seen: o.seen.iter().filter_map(seen).collect(),
             gates: o.gates.iter().map(gate).collect(),
+            largest: o.largest.map(|l| Largest {
+                units: l.units,
+                site: sites.id(l.site),
+                stack: StackId(l.stack),
+                seen: l.seen.iter().filter_map(seen).collect(),
+            }),
         })
     }
 
@@ -115,7 +121,13 @@ pub(super) mod read {
     }
 
     fn seen(s: &doc::Seen) -> Option<Seen> {
-        Some(Seen { actor: actor(&s.actor)?, at: Moment(s.at_ns), alive_tasks: s.alive_tasks })
+        Some(Seen {
+            actor: actor(&s.actor)?,
+            at: Moment(s.at_ns),
+            last: Moment(s.last_ns),
+            alive_tasks: s.alive_tasks,
+            newest: s.newest,
+        })
     }
 
     fn gate(g: &doc::Gate) -> Gate {
@@ -216,6 +228,12 @@ pub(super) mod write {
             last_ns: o.last.0,
             seen: o.seen.iter().map(seen).collect(),
             gates: o.gates.iter().map(gate).collect(),
+            largest: o.largest.as_ref().map(|l| doc::Largest {
+                units: l.units,
+                site: site(snapshot, l.site),
+                stack: l.stack.0,
+                seen: l.seen.iter().map(seen).collect(),
+            }),
         }
     }
 
@@ -237,7 +255,13 @@ pub(super) mod write {
     }
 
     fn seen(s: &Seen) -> doc::Seen {
-        doc::Seen { actor: actor(s.actor), at_ns: s.at.0, alive_tasks: s.alive_tasks }
+        doc::Seen {
+            actor: actor(s.actor),
+            at_ns: s.at.0,
+            last_ns: s.last.0,
+            alive_tasks: s.alive_tasks,
+            newest: s.newest,
+        }
     }
 
     fn gate(g: &Gate) -> doc::Gate {

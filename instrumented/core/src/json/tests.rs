@@ -2,8 +2,8 @@ use super::{read, snapshot};
 use crate::finding::{Code, Finding, Verdict};
 use crate::scenario::Scenario;
 use crate::snapshot::{
-    Actor, ActorId, Call, Direction, Flavor, Flow, Gate, History, Kind, Learned, Moment, Order,
-    ResourceId, Runtime, RuntimeId, Seen, Side, SiteId, Snapshot, Streak,
+    Actor, ActorId, Call, Direction, Flavor, Flow, Gate, History, Kind, Largest, Learned, Moment,
+    Order, ResourceId, Runtime, RuntimeId, Seen, Side, SiteId, Snapshot, Streak,
 };
 use std::collections::HashSet;
 use std::time::Duration;
@@ -91,6 +91,7 @@ fn sample() -> (Snapshot, Vec<Finding>) {
         future: 0x10,
         poller: 0x20,
     };
+    let seen = Seen { actor, at: Moment(1), last: Moment(2), alive_tasks: 6, newest: 9 };
     snapshot.orders.push(Order {
         inner: Side {
             kind: Kind::Mutex,
@@ -106,8 +107,9 @@ fn sample() -> (Snapshot, Vec<Finding>) {
         elsewhere: 2,
         first: Moment(1),
         last: Moment(2),
-        seen: vec![Seen { actor, at: Moment(1), alive_tasks: 6 }],
+        seen: vec![seen],
         gates: vec![Gate { resource: ResourceId(2), capacity: 3, units: 1 }],
+        largest: Some(Largest { units: 4, site: SiteId(0), stack, seen: vec![seen] }),
     });
     snapshot.runtimes.push(Runtime {
         id: RuntimeId(1),
@@ -130,8 +132,11 @@ fn site_ids(snapshot: &mut Snapshot) -> Vec<&mut SiteId> {
     ids.extend(snapshot.holds.iter_mut().map(|h| &mut h.site));
     ids.extend(snapshot.waits.iter_mut().map(|w| &mut w.site));
     ids.extend(snapshot.learned.iter_mut().map(|l| &mut l.site));
-    for side in snapshot.orders.iter_mut().flat_map(|o| [&mut o.outer, &mut o.inner]) {
-        ids.extend([&mut side.created, &mut side.site]);
+    for order in &mut snapshot.orders {
+        for side in [&mut order.outer, &mut order.inner] {
+            ids.extend([&mut side.created, &mut side.site]);
+        }
+        ids.extend(order.largest.as_mut().map(|largest| &mut largest.site));
     }
     ids
 }

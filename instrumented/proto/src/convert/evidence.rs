@@ -7,8 +7,8 @@ use super::{Error, actor_id, cut, nanos};
 use crate::limits;
 use crate::v1;
 use holdup_core::snapshot::{
-    Direction, Flavor, Flow, Gate, History, Learned, Moment, Order, ResourceId, Runtime, RuntimeId,
-    Seen, Side, SiteId, StackId, Streak,
+    Direction, Flavor, Flow, Gate, History, Largest, Learned, Moment, Order, ResourceId, Runtime,
+    RuntimeId, Seen, Side, SiteId, StackId, Streak,
 };
 use std::sync::Arc;
 use std::time::Duration;
@@ -215,6 +215,7 @@ impl From<&Order> for v1::Order {
             last: order.last.0,
             seen: order.seen.iter().take(limits::SEEN).map(Into::into).collect(),
             gates: order.gates.iter().take(limits::SEEN).map(Into::into).collect(),
+            largest: order.largest.as_ref().map(Into::into),
         }
     }
 }
@@ -237,6 +238,32 @@ impl TryFrom<v1::Order> for Order {
             last: Moment(order.last),
             seen: seen.map(Seen::try_from).collect::<Result<_, _>>()?,
             gates: order.gates.into_iter().take(limits::SEEN).map(Into::into).collect(),
+            largest: order.largest.map(Largest::try_from).transpose()?,
+        })
+    }
+}
+
+impl From<&Largest> for v1::Largest {
+    fn from(largest: &Largest) -> Self {
+        Self {
+            units: largest.units,
+            site: largest.site.0,
+            stack: largest.stack.0,
+            seen: largest.seen.iter().take(limits::SEEN).map(Into::into).collect(),
+        }
+    }
+}
+
+impl TryFrom<v1::Largest> for Largest {
+    type Error = Error;
+
+    fn try_from(largest: v1::Largest) -> Result<Self, Error> {
+        let seen = largest.seen.into_iter().take(limits::SEEN);
+        Ok(Self {
+            units: largest.units,
+            site: SiteId(largest.site),
+            stack: StackId(largest.stack),
+            seen: seen.map(Seen::try_from).collect::<Result<_, _>>()?,
         })
     }
 }
@@ -281,7 +308,13 @@ impl From<v1::Side> for Side {
 
 impl From<&Seen> for v1::Seen {
     fn from(seen: &Seen) -> Self {
-        Self { actor: Some(seen.actor.into()), at: seen.at.0, alive_tasks: seen.alive_tasks }
+        Self {
+            actor: Some(seen.actor.into()),
+            at: seen.at.0,
+            last: seen.last.0,
+            alive_tasks: seen.alive_tasks,
+            newest: seen.newest,
+        }
     }
 }
 
@@ -292,7 +325,9 @@ impl TryFrom<v1::Seen> for Seen {
         Ok(Self {
             actor: actor_id(seen.actor)?,
             at: Moment(seen.at),
+            last: Moment(seen.last),
             alive_tasks: seen.alive_tasks,
+            newest: seen.newest,
         })
     }
 }

@@ -700,6 +700,25 @@ pub struct Order {
     /// What was held each time, since before the outer one.
     #[prost(message, repeated, tag = "10")]
     pub gates: ::prost::alloc::vec::Vec<Gate>,
+    /// Of a nested acquire: the largest requests for its resource since it was first seen.
+    #[prost(message, optional, tag = "11")]
+    pub largest: ::core::option::Option<Largest>,
+}
+/// The largest requests for a resource that is nested in itself.
+#[derive(Clone, PartialEq, ::prost::Message)]
+pub struct Largest {
+    /// Units asked for.
+    #[prost(uint64, tag = "1")]
+    pub units: u64,
+    /// The number of the place where the first of them was called.
+    #[prost(uint32, tag = "2")]
+    pub site: u32,
+    /// Its call stack; 0 if none was recorded.
+    #[prost(uint32, tag = "3")]
+    pub stack: u32,
+    /// Who asked: the first few, each once.
+    #[prost(message, repeated, tag = "4")]
+    pub seen: ::prost::alloc::vec::Vec<Seen>,
 }
 /// What an order knows of one side.
 #[derive(Clone, PartialEq, Eq, Hash, ::prost::Message)]
@@ -753,6 +772,12 @@ pub struct Seen {
     /// Tasks of its runtime that had not ended at that time; 0 if not known.
     #[prost(uint64, tag = "3")]
     pub alive_tasks: u64,
+    /// When last.
+    #[prost(uint64, tag = "4")]
+    pub last: u64,
+    /// A task with a larger number than this was spawned after the first time; 0 if not known.
+    #[prost(uint64, tag = "5")]
+    pub newest: u64,
 }
 /// A resource that was held around an order.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, ::prost::Message)]

@@ -3,9 +3,9 @@
 use holdup_core::finding::{Code, Finding, FindingId, Mark, Verdict};
 use holdup_core::snapshot::{
     Actor, ActorId, Call, Counters, Direction, Dropped, Flavor, Flow, Frame, Gate, History, Hold,
-    HoldId, Kind, Learned, Moment, Order, Process, Resource, ResourceId, Runtime, RuntimeId,
-    ScopeId, Seen, Settings, Side, Site, SiteId, Snapshot, Stack, StackId, Streak, Usage, Wait,
-    WaitId,
+    HoldId, Kind, Largest, Learned, Moment, Order, Process, Resource, ResourceId, Runtime,
+    RuntimeId, ScopeId, Seen, Settings, Side, Site, SiteId, Snapshot, Stack, StackId, Streak,
+    Usage, Wait, WaitId,
 };
 use proptest::collection::vec;
 use proptest::option;
@@ -195,13 +195,22 @@ prop_compose! {
 }
 
 prop_compose! {
+    fn seen()(
+        (actor, at, last) in (actor_id(), moment(), moment()),
+        (alive_tasks, newest) in any::<(u64, u64)>(),
+    ) -> Seen {
+        Seen { actor, at, last, alive_tasks, newest }
+    }
+}
+
+prop_compose! {
     fn order()(
         (outer, inner) in (side(), side()),
         [held, count, released, elsewhere, first, last] in any::<[u64; 6]>(),
-        seen in vec((actor_id(), moment(), any::<u64>()), 0..3),
+        seen in vec(seen(), 0..3),
+        largest in option::of((any::<u64>(), any::<u32>(), any::<u32>(), vec(seen(), 0..3))),
         gates in vec(any::<[u64; 3]>(), 0..3),
     ) -> Order {
-        let seen = seen.into_iter().map(|(actor, at, alive_tasks)| Seen { actor, at, alive_tasks });
         let gates = gates.into_iter().map(|[id, capacity, units]| Gate { resource: ResourceId(id), capacity, units });
         Order {
             outer,
@@ -212,8 +221,14 @@ prop_compose! {
             elsewhere,
             first: Moment(first),
             last: Moment(last),
-            seen: seen.collect(),
+            seen,
             gates: gates.collect(),
+            largest: largest.map(|(units, site, stack, seen)| Largest {
+                units,
+                site: SiteId(site),
+                stack: StackId(stack),
+                seen,
+            }),
         }
     }
 }

@@ -6,8 +6,8 @@ use generate::{dropped, finding, moment, process, resources, site, snapshot};
 use holdup_core::finding::{Code, Finding, FindingId, Mark, Verdict};
 use holdup_core::snapshot::{
     Actor, ActorId, Call, Counters, Direction, Dropped, Flavor, Flow, Frame, Gate, History, Hold,
-    HoldId, Kind, Learned, Moment, Order, Process, Resource, ResourceId, Runtime, ScopeId, Seen,
-    Settings, Side, Site, SiteId, Snapshot, Stack, StackId, Streak, Usage, WaitId,
+    HoldId, Kind, Largest, Learned, Moment, Order, Process, Resource, ResourceId, Runtime, ScopeId,
+    Seen, Settings, Side, Site, SiteId, Snapshot, Stack, StackId, Streak, Usage, WaitId,
 };
 use holdup_proto::parts::{Assembler, Current, Listed, Parts, Picture, Told, page};
 use holdup_proto::{limits, v1};
@@ -257,6 +257,8 @@ fn no_message_is_large_whatever_the_names_are() {
         poller: u64::MAX,
     };
     let most = u64::MAX;
+    let seen =
+        Seen { actor, at: Moment(most), last: Moment(most), alive_tasks: most, newest: most };
     let order = Order {
         outer: side.clone(),
         inner: side,
@@ -266,8 +268,14 @@ fn no_message_is_large_whatever_the_names_are() {
         elsewhere: most,
         first: Moment(most),
         last: Moment(most),
-        seen: vec![Seen { actor, at: Moment(most), alive_tasks: most }; 500],
+        seen: vec![seen; 500],
         gates: vec![Gate { resource: ResourceId(most), capacity: most, units: most }; 500],
+        largest: Some(Largest {
+            units: most,
+            site: SiteId(u32::MAX),
+            stack: StackId(u32::MAX),
+            seen: vec![seen; 500],
+        }),
     };
     let snapshot = Snapshot {
         orders: vec![order; 200],
