@@ -17,6 +17,21 @@ struct Environment {
     complaints: Vec<String>,
 }
 
+impl Environment {
+    /// These limits, but for what the environment says.
+    fn over(&self, mut limits: Limits) -> Limits {
+        for (name, limit) in &self.limits {
+            match name {
+                Name::Stall => limits.stall = *limit,
+                Name::Futurelock => limits.futurelock = *limit,
+                Name::OrphanGrace => limits.orphan_grace = *limit,
+                Name::Overdue => limits.overdue = *limit,
+            }
+        }
+        limits
+    }
+}
+
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Name {
     Stall,
@@ -34,16 +49,7 @@ const NAMES: [(&str, Name); 4] = [
 
 /// The limits in force.
 pub(crate) fn get() -> Limits {
-    let mut limits = of_program();
-    for (name, limit) in &environment().limits {
-        match name {
-            Name::Stall => limits.stall = *limit,
-            Name::Futurelock => limits.futurelock = *limit,
-            Name::OrphanGrace => limits.orphan_grace = *limit,
-            Name::Overdue => limits.overdue = *limit,
-        }
-    }
-    limits
+    environment().over(of_program())
 }
 
 /// The limits that the program has set.
@@ -127,6 +133,16 @@ mod tests {
         for (text, millis) in table {
             assert_eq!(duration(text), millis.map(Duration::from_millis), "{text}");
         }
+    }
+
+    #[test]
+    fn the_environment_wins() {
+        let [short, long] = [1, 9].map(Duration::from_secs);
+        let program = Limits { stall: long, overdue: long, ..Limits::default() };
+        let limits = read("stall=1s,futurelock=1s,orphan_grace=1s").over(program.clone());
+        let expected = Limits { stall: short, futurelock: short, orphan_grace: short, ..program };
+        assert_eq!(limits, expected);
+        assert_eq!(read("overdue=1s").over(Limits::default()).overdue, short);
     }
 
     #[test]
