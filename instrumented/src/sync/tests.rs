@@ -90,8 +90,8 @@ fn in_scope<T>(make: impl FnOnce() -> T) -> (Scope, T, crate::Entered) {
     (scope, make(), entered)
 }
 
-/// Waits for what a test that runs beside this one may delay: whoever looks at a resource keeps it for that moment.
-fn until(so: impl Fn() -> bool) {
+/// Waits for what the thread that watches may delay: whoever looks at a resource keeps it for that moment.
+pub(super) fn until(so: impl Fn() -> bool) {
     while !so() {
         std::thread::yield_now();
     }
