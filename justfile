@@ -11,7 +11,7 @@ check:
 test *ARGS:
     cargo test --workspace {{ ARGS }}
 
-# tokio's own tests of its semaphore and its locks, with only the import changed.
+# tokio's own tests of its semaphore, its locks and its channel, with only the import changed.
 tokio-tests:
     cargo run --quiet --bin tokio-tests
 
