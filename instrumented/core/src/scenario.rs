@@ -18,7 +18,7 @@
 //!   available.
 //! - `task N`, `root N`, `thread N`: who does the lines below it.
 //! - `hold NAME` and `wait NAME`, in the order of time, 100 ms apart, with, as needed: `xN` (units), `owned`, `try`,
-//!   `unread` (a channel's messages, by who received last), `moved N` (to that task), `once` (not yet there in the earlier snapshot), `soon` (1 ms after the line before),
+//!   `unread` (a channel's messages, by who received last), `unasked` (by who made the channel), `moved N` (to that task), `once` (not yet there in the earlier snapshot), `soon` (1 ms after the line before),
 //!   `polled` (once more, 0.1 ms later),
 //!   `back N` (so many earlier holds from this stack came back), `usual TIME` (after at most so long), `elsewhere N` (of
 //!   these, released by others), `future N`, `poller N` (a number for the address), and `: PATH`. Without a path, all that an actor does is in
@@ -486,13 +486,14 @@ impl Reader {
             others: 0,
             lasted: Duration::ZERO,
         };
-        let mut step = STEP;
+        let (mut step, mut unasked) = (STEP, false);
         while let Some(word) = words.next() {
             let mut number = || parse(words.next().ok_or("which?")?);
             match word {
                 "owned" => record.owned = true,
                 "try" => record.call = Call::Try,
                 "unread" => (record.call, record.owned) = (Call::Receive, true),
+                "unasked" => unasked = true,
                 "once" => record.once = true,
                 "polled" => record.polled = true,
                 "granted" => record.granted = true,
@@ -535,6 +536,9 @@ impl Reader {
         } else {
             record.site =
                 self.site(Site { file: "src/app.rs".into(), line: 10 * self.lines, column: 9 });
+        }
+        if unasked {
+            record.site = self.site(Site { file: "src/limits.rs".into(), line: 1, column: 1 });
         }
         Ok(record)
     }

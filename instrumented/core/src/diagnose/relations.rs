@@ -108,7 +108,9 @@ impl<'c, 'a> Relations<'c, 'a> {
         }
         match relation {
             Relation::Blocked if hold.call == Call::Receive => {
-                parting.is_likely().then_some(Why::Receiver)
+                let why =
+                    if self.was_received(hold) { Some(Why::Receiver) } else { self.evidence(hold) };
+                why.filter(|_| parting.is_likely())
             }
             Relation::Blocked if parting.is_inside() => {
                 (stays || self.evidence(hold).is_some()).then_some(Why::Inside)
@@ -119,6 +121,12 @@ impl<'c, 'a> Relations<'c, 'a> {
             Relation::Repeated if stays && self.is_plain(wait) => self.evidence(hold),
             _ => None,
         }
+    }
+
+    /// Who made a channel may have given the receiver to a task that has not come to receive yet.
+    fn was_received(&self, unread: &Hold) -> bool {
+        let channel = self.context.now.resource(unread.resource);
+        channel.is_some_and(|r| r.created != unread.site)
     }
 
     /// What speaks for the permit being where it was acquired.

@@ -1,13 +1,17 @@
 //! A channel's messages that nobody has received yet: one hold of all of them, by whoever received last.
 
-use super::{HoldKey, HoldRecord, Ledger, Request};
-use holdup_core::snapshot::{HoldId, Moment};
+use super::{HoldKey, HoldRecord, Ledger, Request, elsewhere};
+use holdup_core::snapshot::{ActorId, HoldId, Moment};
 use std::mem;
 
 #[derive(Debug)]
 pub(super) struct Messages {
     /// Who received last, or tried to; before that, who made the channel.
     receiver: Request,
+    /// Somebody has.
+    asked: bool,
+    /// Another one who has: they share the receiver, or one has it from the other.
+    other: Option<ActorId>,
     /// A message may be received before its sender comes to say that it was sent.
     sent: u64,
     received: u64,
@@ -22,9 +26,17 @@ pub(super) struct Messages {
 impl Ledger {
     /// The books of a channel that `maker` made.
     pub(crate) fn of_channel(capacity: u64, maker: Request) -> Self {
-        let (hold, closed, gone) = (HoldKey::None, false, false);
-        let messages =
-            Messages { receiver: maker, sent: 0, received: 0, hold, units: 0, closed, gone };
+        let messages = Messages {
+            receiver: maker,
+            asked: false,
+            other: None,
+            sent: 0,
+            received: 0,
+            hold: HoldKey::None,
+            units: 0,
+            closed: false,
+            gone: false,
+        };
         Ledger { messages: Some(Box::new(messages)), ..Ledger::new(capacity) }
     }
 
@@ -55,7 +67,11 @@ impl Ledger {
             self.moved = now;
         }
         messages.received += n;
-        messages.receiver = receiver;
+        let (one, another) = (messages.receiver.actor, receiver.actor);
+        if messages.asked && elsewhere(one, another) && elsewhere(another, one) {
+            messages.other = Some(one);
+        }
+        (messages.receiver, messages.asked) = (receiver, true);
         // What is left is a hold of its own: somebody else may have it, and it moves on.
         let (hold, units) = (mem::replace(&mut messages.hold, HoldKey::None), messages.units);
         messages.units = 0;
@@ -93,7 +109,7 @@ impl Ledger {
             (HoldKey::None, 0) => {}
             (HoldKey::None, _) => {
                 let request = Request { units: unread, ..messages.receiver };
-                let (moved_to, credited) = (None, None);
+                let (moved_to, credited) = (messages.other, None);
                 let record = HoldRecord { id: id(), request, since: now, moved_to, credited };
                 let key = self.holds.push(record);
                 self.held += unread;
@@ -146,7 +162,7 @@ impl Ledger {
 mod tests {
     use super::*;
     use crate::registry::ledger::tests::request;
-    use holdup_core::snapshot::{ActorId, Call, RuntimeId, WaitId};
+    use holdup_core::snapshot::{Call, RuntimeId, WaitId};
 
     fn by(task: u64) -> Request {
         Request { actor: ActorId::Task(task), call: Call::Receive, owned: true, ..request(0) }
@@ -189,6 +205,27 @@ mod tests {
         assert_eq!(books(&ledger), (vec![], 1));
         ledger.sent(Moment(11), id(2));
         assert_eq!(books(&ledger), (vec![], 1));
+    }
+
+    #[test]
+    fn that_several_receive_is_remembered() {
+        use ActorId::{Root, Task, Thread};
+        let table = [
+            (vec![Task(2), Task(2)], None),
+            (vec![Task(2), Task(3), Task(3)], Some(Task(2))),
+            (vec![Task(2), Task(3), Task(2)], Some(Task(3))),
+            // A root future that tries, and then waits.
+            (vec![Thread(1), Root(7), Thread(1)], None),
+            (vec![Thread(1), Thread(2)], Some(Thread(1))),
+        ];
+        for (receivers, other) in table {
+            let mut ledger = Ledger::of_channel(1, by(1));
+            for actor in receivers {
+                ledger.received(0, Request { actor, ..by(1) }, Moment(1), id(1));
+            }
+            ledger.sent(Moment(2), id(2));
+            assert_eq!(ledger.holds().first().expect("unread").moved_to, other);
+        }
     }
 
     #[test]

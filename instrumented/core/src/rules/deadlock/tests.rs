@@ -207,6 +207,46 @@ fn a_receiver_that_sends_to_itself() {
 }
 
 #[test]
+fn a_channel_that_is_full_before_anybody_receives() {
+    // The receiver may be with a task that is about to begin.
+    let text = "
+        runtime current_thread alive 2
+        channel work 1
+        task 1
+          hold work unread unasked: run@10
+          wait work: run@14
+        after 11s
+        ";
+    check(&format!("{text} find nothing"));
+    check(&format!(
+        "{}
+        find deadlock: task 1; work
+        says task 1 made `work` here, and nobody has received from it; 1 message unread
+        ",
+        text.replace("alive 2", "alive 1")
+    ));
+}
+
+#[test]
+fn a_receiver_that_several_use_is_with_any_of_them() {
+    check(
+        "
+        channel jobs 1
+        mutex state
+        task 1
+          hold jobs unread moved 3: work@10
+        task 2
+          hold state: produce@20
+          wait jobs: produce@22
+        task 1
+          wait state: work@12
+        after 20s
+        find nothing
+        ",
+    );
+}
+
+#[test]
 fn a_blocked_thread_that_the_holder_needs() {
     let text = "
         runtime current_thread busy

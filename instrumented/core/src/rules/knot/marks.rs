@@ -70,9 +70,11 @@ impl Case<'_, '_> {
         let label = match grip {
             Grip::Held(hold) if hold.call == Call::Receive => {
                 let unread = count(units, "message");
-                format!(
-                    "{number}{actor} was the last to receive from {name}, here; {unread} unread"
-                )
+                let did = match hold.site == resource.created {
+                    true => format!("made {name} here, and nobody has received from it"),
+                    false => format!("was the last to receive from {name}, here"),
+                };
+                format!("{number}{actor} {did}; {unread} unread")
             }
             Grip::Held(_) => {
                 let what = words::taken(resource, units);
