@@ -4,9 +4,11 @@
 //! [`TICK`], and more rarely while nothing changes. While something is only held it dozes, and looks now and then
 //! once a hold is old enough to be of interest. It spends at most about a fiftieth of its time looking.
 
+mod discards;
 mod told;
 
 use crate::{limits, registry, report, stack};
+use discards::Discards;
 use holdup_core::diagnose::{Limits, diagnose, needs_names};
 use holdup_core::{Finding, Snapshot};
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -162,6 +164,7 @@ struct Monitor {
     /// When that was decided last.
     news: Option<Instant>,
     told: Told,
+    discards: Discards,
 }
 
 impl Monitor {
@@ -243,6 +246,7 @@ impl Monitor {
         let start = Instant::now();
         self.follow = self.follow.saturating_sub(1);
         let mut snapshot = registry::snapshot();
+        self.discards.note(&mut snapshot);
         let unnamed = needs_names(&snapshot, limits);
         let naming = Instant::now();
         for stack in stack::named(unnamed) {

@@ -78,6 +78,11 @@ fn write(finding: &Finding) {
     let _ = std::io::stderr().write_all(text.as_bytes());
 }
 
+/// The text of a source file, if it is here.
+pub(crate) fn source(file: &str) -> Option<Arc<str>> {
+    Files.source(file)
+}
+
 /// Source files where the compiler saw them, or below a directory around the program.
 struct Files;
 

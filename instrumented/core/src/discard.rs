@@ -3,8 +3,7 @@
 //! A hold that ends within microseconds may be a short critical section, or a mistake: `let _ = sem.acquire().await;`
 //! drops the permit in the same statement. No record tells them apart, the source does.
 
-use crate::snapshot::{Learned, Snapshot};
-use crate::text::Sources;
+use crate::snapshot::{Learned, Site, Snapshot};
 
 /// Holds from one stack that are enough to judge by.
 pub(crate) const HOLDS: u64 = 16;
@@ -20,22 +19,18 @@ pub(crate) fn is_brief(learned: &Learned) -> bool {
         && learned.elsewhere == 0
 }
 
-/// Reads the source where holds never outlive a moment, and notes what it says. The others are not looked at.
-pub fn read(snapshot: &mut Snapshot, sources: &dyn Sources) {
+/// Notes what the source says, for stacks whose holds never outlive a moment. The others are not asked for.
+pub fn note(snapshot: &mut Snapshot, mut is_discarded: impl FnMut(&Site) -> bool) {
     let Snapshot { learned, sites, .. } = snapshot;
     for learned in learned.iter_mut().filter(|learned| is_brief(learned)) {
-        let site =
-            sites.get(learned.site.0 as usize).filter(|site| site.line > 0 && site.column > 0);
-        learned.discarded = site.is_some_and(|site| {
-            let source = sources.source(&site.file);
-            source.is_some_and(|source| is_discarded(&source, site.line, site.column))
-        });
+        learned.discarded = sites.get(learned.site.0 as usize).is_some_and(&mut is_discarded);
     }
 }
 
-/// Whether the call of an acquire at this line and column (from 1) is all that its statement does.
-fn is_discarded(source: &str, line: u32, column: u32) -> bool {
-    let Some(at) = offset(source, line, column) else { return false };
+/// Whether the call of an acquire at this place is all that its statement does, by the text of the file.
+#[must_use]
+pub fn is_discarded(source: &str, site: &Site) -> bool {
+    let Some(at) = offset(source, site.line, site.column) else { return false };
     let (before, rest) = source.split_at(at);
     let mut begin = before.len().saturating_sub(AROUND);
     while !before.is_char_boundary(begin) {
@@ -48,7 +43,7 @@ fn is_discarded(source: &str, line: u32, column: u32) -> bool {
 }
 
 fn offset(source: &str, line: u32, column: u32) -> Option<usize> {
-    let (line, column) = (line as usize - 1, column as usize - 1);
+    let (line, column) = (line.checked_sub(1)? as usize, column.checked_sub(1)? as usize);
     let start = if line == 0 { 0 } else { source.match_indices('\n').nth(line - 1)?.0 + 1 };
     let text = source[start..].lines().next()?;
     let (within, _) = text.char_indices().nth(column)?;
@@ -128,15 +123,20 @@ fn after_arguments(text: &str) -> Option<&str> {
 #[cfg(test)]
 mod tests {
     use super::is_discarded;
+    use crate::snapshot::Site;
+
+    fn at(line: u32, column: u32) -> Site {
+        Site { file: "src/app.rs".into(), line, column }
+    }
 
     /// The call is where `acquire` begins.
     #[track_caller]
     fn check(source: &str, expected: bool) {
-        let at = source.find("acquire").expect("an acquire");
-        let line = source[..at].matches('\n').count();
-        let column = source[..at].rsplit('\n').next().expect("a line").chars().count();
+        let call = source.find("acquire").expect("an acquire");
+        let line = source[..call].matches('\n').count();
+        let column = source[..call].rsplit('\n').next().expect("a line").chars().count();
         let place = |n: usize| u32::try_from(n).expect("small") + 1;
-        assert_eq!(is_discarded(source, place(line), place(column)), expected, "{source}");
+        assert_eq!(is_discarded(source, &at(place(line), place(column))), expected, "{source}");
     }
 
     #[test]
@@ -179,9 +179,10 @@ mod tests {
 
     #[test]
     fn places_that_are_not_there() {
-        for (line, column) in [(1, 1), (1, 9), (2, 1), (9, 9), (u32::MAX, u32::MAX)] {
-            assert!(!is_discarded("let ü\n", line, column));
+        for (line, column) in [(0, 0), (1, 0), (1, 1), (1, 9), (2, 1), (9, 9), (u32::MAX, u32::MAX)]
+        {
+            assert!(!is_discarded("let ü\n", &at(line, column)));
         }
-        assert!(!is_discarded("", 1, 1));
+        assert!(!is_discarded("", &at(1, 1)));
     }
 }

@@ -17,6 +17,8 @@ const BRIEF: u64 = 20_000;
 const BUCKETS: usize = 53;
 /// Holds that must have come from a stack before it counts as one whose holds are all brief.
 const MANY: u64 = 16;
+/// So many are worth a look; later once more, as those who hold for longer may not have been there.
+const TELLING: [u64; 2] = [MANY, 64 * MANY];
 /// Such stacks that a snapshot lists.
 const MAX_BRIEF: usize = 256;
 
@@ -72,9 +74,12 @@ pub(super) fn acquired(stack: StackId, site: &'static Location<'static>) {
 }
 
 /// A hold of `resource` from this stack was released after `nanos`, perhaps by another than who acquired it.
-pub(super) fn released(stack: StackId, resource: ResourceId, nanos: u64, elsewhere: bool) {
-    let Some(stats) = known(stack) else { return };
-    if nanos < BRIEF {
+///
+/// True if that makes so many that were all brief that the source is worth a look.
+pub(super) fn released(stack: StackId, resource: ResourceId, nanos: u64, elsewhere: bool) -> bool {
+    let Some(stats) = known(stack) else { return false };
+    let brief = nanos < BRIEF;
+    if brief {
         stats.resource.store(resource.0, Relaxed);
         stats.brief.fetch_add(1, Relaxed);
     }
@@ -88,7 +93,8 @@ pub(super) fn released(stack: StackId, resource: ResourceId, nanos: u64, elsewhe
     if elsewhere {
         stats.elsewhere.fetch_add(1, Relaxed);
     }
-    stats.released.fetch_add(1, Relaxed);
+    let released = stats.released.fetch_add(1, Relaxed) + 1;
+    brief && TELLING.contains(&released) && stats.brief.load(Relaxed) >= released
 }
 
 /// A hold from this stack was seen with another actor than who acquired it.

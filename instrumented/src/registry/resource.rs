@@ -274,7 +274,10 @@ impl Resource {
         // That it was elsewhere may have been seen before.
         let elsewhere = elsewhere && record.moved_to.is_none();
         let nanos = now.0.saturating_sub(record.since.0);
-        learned::released(record.request.stack, self.id, nanos, elsewhere);
+        let telling = learned::released(record.request.stack, self.id, nanos, elsewhere);
+        if telling && self.kind == Kind::Semaphore {
+            monitor::news();
+        }
     }
 
     /// A permit was forgotten at `site`.

@@ -2,8 +2,7 @@
 
 use crate::discard;
 use crate::scenario::{Scenario, check};
-use crate::snapshot::Learned;
-use std::sync::Arc;
+use crate::snapshot::{Learned, Site};
 
 const LIMIT: &str = "
     semaphore limit 4
@@ -49,15 +48,15 @@ fn gates_and_what_is_little_known() {
 fn the_source_is_read_where_it_matters() {
     let mut scenario = Scenario::read(LIMIT).expect("well-formed");
     let source = |text: &str| {
-        let text: Arc<str> = format!("{}{text}", "\n".repeat(9)).into();
-        move |file: &str| (file == "src/app.rs").then(|| text.clone())
+        let text = format!("{}{text}", "\n".repeat(9));
+        move |site: &Site| site.line == 10 && discard::is_discarded(&text, site)
     };
     let mut found = |text: &str, change: fn(&mut Learned)| {
         let mut snapshot = scenario.current.clone();
         let at = snapshot.learned.iter().position(|l| l.discarded).expect("one");
         snapshot.learned[at].discarded = false;
         change(&mut snapshot.learned[at]);
-        discard::read(&mut snapshot, &source(text));
+        discard::note(&mut snapshot, source(text));
         std::mem::swap(&mut scenario.current, &mut snapshot);
         let found = scenario.diagnose().len();
         std::mem::swap(&mut scenario.current, &mut snapshot);
