@@ -22,7 +22,13 @@ pub(super) fn find(context: &Context<'_>, told: &HashSet<ResourceId>) -> Vec<Fin
     let waiting = Waiting::of(context);
     let mut findings = Vec::new();
     let mut later = Vec::new();
-    let cases = candidates(context).filter(|case| !is_explained(context, case.r));
+    // What explains it better has to be confirmed, too: nothing is told at the first look.
+    let confirmed = |case: &Case<'_>| {
+        case.first.is_none_or(|w| context.confirmed_wait(w))
+            && case.holds.iter().all(|h| context.confirmed_hold(h))
+    };
+    let cases = candidates(context).filter(confirmed);
+    let cases = cases.filter(|case| !is_explained(context, case.r));
     for case in cases.filter(|case| !told.contains(&case.r.id)).collect::<Vec<_>>() {
         // A holder who waits himself is not where it begins.
         let (held_up, roots): (Vec<&Hold>, Vec<&Hold>) =
