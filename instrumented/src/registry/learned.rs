@@ -15,7 +15,7 @@ const CHUNKS: usize = 128;
 const BRIEF: u64 = 20_000;
 /// Powers of two of nanoseconds; the last is about two months.
 const BUCKETS: usize = 53;
-/// Holds that must have come from a stack before it counts as one whose holds are all brief.
+/// Holds that must have come from a stack before it counts as one whose holds are brief.
 const MANY: u64 = 16;
 /// So many are worth a look; later once more, as those who hold for longer may not have been there.
 const TELLING: [u64; 2] = [MANY, 64 * MANY];
@@ -75,7 +75,7 @@ pub(super) fn acquired(stack: StackId, site: &'static Location<'static>) {
 
 /// A hold of `resource` from this stack was released after `nanos`, perhaps by another than who acquired it.
 ///
-/// True if that makes so many that were all brief that the source is worth a look.
+/// True if that makes so many, almost all brief, that the source is worth a look.
 pub(super) fn released(stack: StackId, resource: ResourceId, nanos: u64, elsewhere: bool) -> bool {
     let Some(stats) = known(stack) else { return false };
     let brief = nanos < BRIEF;
@@ -94,7 +94,12 @@ pub(super) fn released(stack: StackId, resource: ResourceId, nanos: u64, elsewhe
         stats.elsewhere.fetch_add(1, Relaxed);
     }
     let released = stats.released.fetch_add(1, Relaxed) + 1;
-    brief && TELLING.contains(&released) && stats.brief.load(Relaxed) >= released
+    TELLING.contains(&released) && is_brief(stats.brief.load(Relaxed), released)
+}
+
+/// Almost all of so many: a thread is interrupted anywhere.
+fn is_brief(brief: u64, released: u64) -> bool {
+    released >= MANY && brief >= released - released / 16
 }
 
 /// A hold from this stack was seen with another actor than who acquired it.
@@ -150,7 +155,7 @@ pub(super) fn of(stacks: impl IntoIterator<Item = StackId>, sites: &mut Sites) -
     let brief = all
         .filter(|(_, stats)| {
             let released = stats.released.load(Relaxed);
-            released >= MANY && stats.brief.load(Relaxed) >= released
+            is_brief(stats.brief.load(Relaxed), released)
         })
         .filter_map(|(at, _)| Some(StackId(u32::try_from(at).ok()? + 1)));
     stacks.extend(brief.take(MAX_BRIEF));

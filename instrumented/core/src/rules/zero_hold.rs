@@ -22,6 +22,9 @@ pub(super) const RULE: Rule = Rule { find, stacks };
 /// Holds that last at least this long are work under the limit.
 const WORK: Duration = Duration::from_millis(1);
 
+/// What counts as brief where it is counted.
+const BRIEF: Duration = Duration::from_micros(20);
+
 fn find(context: &Context<'_>) -> Vec<Finding> {
     candidates(context).filter_map(|case| finding(context, &case)).collect()
 }
@@ -92,8 +95,9 @@ fn finding(context: &Context<'_>, case: &Case<'_>) -> Option<Finding> {
         notes: vec![
             words::books(snapshot, r),
             format!(
-                "none was held for longer than {}: what follows is not limited",
-                age(learned.longest)
+                "{} of them were held for less than {}: what follows is not limited",
+                learned.brief,
+                age(BRIEF)
             ),
         ],
         help: Some(
