@@ -198,9 +198,7 @@ impl<'c, 'a> Case<'c, 'a> {
         for why in &self.why {
             match why {
                 Why::Pinned | Why::Granted => {}
-                Why::Inside => notes.push(
-                    "what was taken in a future comes back only when that future is polled, or dropped".to_owned(),
-                ),
+                Why::Inside => notes.extend(self.suspended()),
                 Why::Receiver => notes.push(
                     "nobody else has received from the channel since; messages that nobody reads take up its room"
                         .to_owned(),
@@ -230,6 +228,24 @@ impl<'c, 'a> Case<'c, 'a> {
             move |note| seen.insert(note.clone())
         });
         notes
+    }
+
+    /// Which futures are not polled, and why that keeps what they took.
+    fn suspended(&self) -> Vec<String> {
+        let inside = self.core.holds.iter().map(|at| &self.stuck.holds[*at]);
+        let inside = inside.filter(|h| h.why == Why::Inside).map(|h| h.grip);
+        let note = |grip: Grip<'_>| {
+            let site = self.snapshot().site(grip.site())?;
+            let name = self.context.function_of(grip.stack());
+            let future = name
+                .map_or_else(|| "the future".to_owned(), |name| format!("the future of {name}"));
+            let actor = words::actor(self.snapshot(), grip.actor());
+            Some(format!(
+                "{future}, which took it at {site}, is not polled while {actor} waits, and so cannot release it"
+            ))
+        };
+        let mut seen = HashSet::new();
+        inside.filter(|g| seen.insert(g.site())).take(SHOWN).filter_map(note).collect()
     }
 
     /// What became of earlier permits from the same lines.

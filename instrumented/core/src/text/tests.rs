@@ -1,3 +1,4 @@
+mod knots;
 mod losses;
 
 use super::{NoSources, Sources, Style, age, clean, render};

@@ -173,7 +173,7 @@ fn a_sender_that_holds_what_the_receiver_needs() {
         "{text} after 6s
         find deadlock: task 1, task 2; events, state
         says `app::consume` waits instead of receiving from `events`, and `app::produce` waits for room there with what it waits for [suspected]
-        says task 1 was the last to receive from `events`, here; 2 messages unread
+        says task 1 received from `events` here last; 2 messages unread
         says has been waiting here for room for a message of `events` for
         says nobody else has received from the channel since
         says channel `events`: 2 of 2 messages unread, 1 sender waiting

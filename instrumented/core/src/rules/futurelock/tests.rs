@@ -24,7 +24,7 @@ fn the_turn_of_a_future_that_waits_for_its_own_body() {
         after 1s
         find futurelock: task 1; gate
         says `app::run` waits for a permit and no longer polls the future that has it [proven]
-        says a permit of `gate` was set aside for task 1 here, 1.30 s ago, in a future that it no longer polls
+        says a permit was set aside for task 1 here, 1.30 s ago, and not picked up
         says and has been waiting here for another one for 1.20 s
         says semaphore `gate`: 1 permit, 0 available, 0 held, 1 set aside for the front of the queue, 2 waiting
         says help: go on polling the future meanwhile (`join!`, or spawn it as a task), or drop it before line 35
@@ -132,7 +132,7 @@ fn a_future_that_nobody_has_in_hand_starves_others() {
         "
         find futurelock: task 1, task 2; pool
         says the future of `app::build` was given a permit of `pool` and is not polled, while `app::other` waits for it [suspected]
-        says a permit of `pool` was set aside for task 1 here, 6.40 s ago, in a future that it no longer polls
+        says a permit was set aside for task 1 here, 6.40 s ago, and not picked up
         says task 2 has been waiting here for a permit for 6.30 s
         says task 1 has been polled since without polling this future, or has ended and left it alive
         says behind it: task 3 waits too, for 6.20 s
@@ -189,8 +189,8 @@ fn what_a_suspended_future_holds() {
         after 6s
         find futurelock: task 1; gate
         says `app::run` waits for a permit and no longer polls the future that has it [suspected]
-        says task 1 took the only permit of `gate` here, 6.30 s ago, in a future that it no longer polls
-        says what was taken in a future comes back only when that future is polled, or dropped
+        says task 1 took the only permit of `gate` here, 6.30 s ago
+        says the future of `app::refresh`, which took it at src/app.rs:20:9, is not polled while task 1 waits, and so cannot release it
         says nothing has moved here for 6.20 s
         ";
     for path in
@@ -228,8 +228,8 @@ fn a_set_that_holds_and_was_granted_and_whose_body_waits() {
         after 6s
         find futurelock: task 1; limit
         says `app::run` waits for a permit and no longer polls the futures that have them [suspected]
-        says task 1 took 1 of the 2 permits of `limit` here, 6.40 s ago, in a future that it no longer polls
-        says a permit of `limit` was set aside for task 1 here
+        says task 1 took 1 of the 2 permits of `limit` here, 6.40 s ago
+        says a permit was set aside for task 1 here, 6.30 s ago, and not picked up
         ",
     );
 }

@@ -2,7 +2,7 @@
 
 use super::ring::Party;
 use super::{Case, SHOWN, total, unique};
-use crate::diagnose::{Grip, Why};
+use crate::diagnose::Grip;
 use crate::finding::Mark;
 use crate::snapshot::{ActorId, Call, Kind, Resource, SiteId, Wait};
 use crate::words::{self, count};
@@ -70,17 +70,11 @@ impl Case<'_, '_> {
         let label = match grip {
             Grip::Held(hold) if hold.call == Call::Receive => {
                 let unread = count(units, "message");
-                let did = match hold.site == resource.created {
-                    true => format!("made {name} here, and nobody has received from it"),
-                    false => format!("was the last to receive from {name}, here"),
-                };
-                format!("{number}{actor} {did}; {unread} unread")
+                format!("{number}{actor} received from {name} here last; {unread} unread")
             }
             Grip::Held(_) => {
                 let what = words::taken(resource, units);
-                let kept =
-                    if self.is_inside(grip) { ", in a future that it no longer polls" } else { "" };
-                format!("{number}{actor} took {what} of {name} here, {since} ago{kept}")
+                format!("{number}{actor} took {what} of {name} here, {since} ago")
             }
             Grip::Granted(_) => format!("{number}{}", set_aside(&actor, resource, units, &since)),
         };
@@ -90,11 +84,6 @@ impl Case<'_, '_> {
             primary: false,
             stack: grip.stack(),
         })
-    }
-
-    fn is_inside(&self, grip: Grip<'_>) -> bool {
-        let mut holds = self.core.holds.iter().map(|at| &self.stuck.holds[*at]);
-        holds.any(|h| h.why == Why::Inside && h.grip.id() == grip.id() && h.grip.hold().is_some())
     }
 
     fn mark(&self, site: SiteId, label: String, wait: &Wait) -> Option<Mark> {
@@ -118,9 +107,6 @@ impl Case<'_, '_> {
 
 /// Of an acquire that was given its units and is not polled.
 pub(in crate::rules) fn set_aside(actor: &str, r: &Resource, units: u64, since: &str) -> String {
-    format!(
-        "{} of {} was set aside for {actor} here, {since} ago, in a future that it no longer polls",
-        words::wanted(r, units),
-        words::resource(r)
-    )
+    let what = words::wanted(r, units);
+    format!("{what} was set aside for {actor} here, {since} ago, and not picked up")
 }
