@@ -157,6 +157,11 @@ fn stack(id: StackId, site: &Site) -> Stack {
     Stack { id, addresses: [body.address, poll.address].into(), frames: Some([body, poll].into()) }
 }
 
+fn seen(n: u32) -> Seen {
+    let actor = ActorId::Task(u64::from(n));
+    Seen { actor, at: Moment(0), last: Moment(HOUR), alive_tasks: 0, newest: 0 }
+}
+
 /// One resource before another, of many.
 fn order(n: u32) -> Order {
     let side = |resource: u64, stack: u32| Side {
@@ -182,7 +187,8 @@ fn order(n: u32) -> Order {
         elsewhere: 0,
         first: Moment(0),
         last: Moment(HOUR),
-        seen: vec![Seen { actor: ActorId::Task(u64::from(n)), at: Moment(0), alive_tasks: 0 }],
+        seen: vec![seen(n)],
+        largest: None,
         gates: vec![Gate { resource: ResourceId(1), capacity: 100, units: 1 }],
     }
 }

@@ -12,7 +12,7 @@ const MAX_PAIRS: usize = 1 << 20;
 /// So many permits from one line must have come back before it is known where they go.
 const ENOUGH: u64 = 3;
 
-/// A permit that only nobody else can have is unusual where it is out for this many times as long as those before.
+/// A permit is out for unusually long at so many times the time of those before.
 const UNUSUAL: u32 = 20;
 
 /// What is taken as evidence.
@@ -109,7 +109,7 @@ impl<'c, 'a> Relations<'c, 'a> {
         match relation {
             Relation::Blocked if hold.call == Call::Receive => {
                 let why =
-                    if self.was_received(hold) { Some(Why::Receiver) } else { self.evidence(hold) };
+                    if self.was_received(hold) { Some(Why::Receiver) } else { self.alone(hold) };
                 why.filter(|_| parting.is_likely())
             }
             Relation::Blocked if parting.is_inside() => {
@@ -135,7 +135,13 @@ impl<'c, 'a> Relations<'c, 'a> {
         if learned.is_some_and(|l| l.released >= ENOUGH && l.elsewhere == 0) {
             return Some(Why::Learned);
         }
-        // The permits before this one were given away, but to whom should this be given?
+        self.alone(hold)
+    }
+
+    /// Nobody else is there who could have it. The permits before this one may have been given away, but to whom
+    /// should this be given?
+    fn alone(&self, hold: &Hold) -> Option<Why> {
+        let learned = self.context.now.learned(hold.stack);
         let usual = learned.filter(|l| l.released > 0).map(|l| l.usual.saturating_mul(UNUSUAL));
         let unusual = usual.is_none_or(|usual| self.context.age(hold.since) >= usual);
         (self.mode == Mode::Suspected { alone: true } && unusual).then_some(Why::Alone)

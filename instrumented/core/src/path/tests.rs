@@ -1,7 +1,8 @@
 //! Pairs of paths as text, and their relation. The first path is the hold's.
 
-use super::{Acquired, Relation, relation};
+use super::{Acquired, Relation, blocks_executor, is_outside, is_scheduled, relation};
 use crate::scenario::frames;
+use crate::snapshot::Frame;
 use Relation::{Blocked, Concurrent, Repeated, Unknown};
 
 /// Two acquires with futures far apart and one poller.
@@ -307,4 +308,85 @@ fn inlined_frames_are_compared_by_place() {
 fn optimised_code_without_places_hides_combinators() {
     check(true, &[("f@0+1", "f@0+2", APART, Unknown)]);
     check(false, &[("f@0+1", "f@0+2", APART, Blocked)]);
+}
+
+/// The frames of these functions, innermost first.
+fn functions(names: &[&str]) -> Vec<Frame> {
+    let frame =
+        |name: &&str| Frame { function: (*name).into(), site: None, address: 0, inlined: false };
+    names.iter().map(frame).collect()
+}
+
+const BLOCK_ON: &str = "futures_executor::local_pool::block_on";
+const POLL: &str = "tokio::runtime::task::core::Core<T,S>::poll";
+const CURRENT: &str = "tokio::runtime::scheduler::current_thread::CoreGuard::block_on";
+const WORKER: &str = "tokio::runtime::scheduler::multi_thread::worker::Context::run_task";
+const JOB: &str =
+    "<tokio::runtime::blocking::task::BlockingTask<T> as core::future::future::Future>::poll";
+const IN_PLACE: &str = "tokio::runtime::scheduler::multi_thread::worker::block_in_place";
+const PARKED: &str = "tokio::runtime::park::CachedParkThread::block_on";
+const LOCAL: &str = "tokio::task::local::LocalSet::tick";
+
+#[test]
+fn a_wait_that_blocks_an_executor() {
+    let blocking: &[&[&str]] = &[
+        &["app::callback", BLOCK_ON, "app::run", POLL, WORKER],
+        &["app::callback", "pollster::block_on", "app::run", POLL, CURRENT],
+        &["app::callback", BLOCK_ON, "app::run", CURRENT],
+        &["app::callback", BLOCK_ON, "app::run", POLL, LOCAL, CURRENT],
+    ];
+    for names in blocking {
+        assert!(blocks_executor(&functions(names)), "{names:?}");
+    }
+    let others: &[&[&str]] = &[
+        &[],
+        &["app::run"],
+        &["app::run", POLL, WORKER],
+        // A thread of its own, one for blocking work, one that hands its tasks over, and a root future's.
+        &["app::callback", BLOCK_ON, "app::main", "std::rt::lang_start"],
+        &["app::callback", BLOCK_ON, "app::job", JOB, POLL],
+        &["app::callback", BLOCK_ON, "app::run", IN_PLACE, POLL, WORKER],
+        &["app::callback", BLOCK_ON, "app::run", PARKED],
+        &["app::run", PARKED, "app::callback", POLL],
+        &["app::callback", BLOCK_ON, "", ""],
+    ];
+    for names in others {
+        assert!(!blocks_executor(&functions(names)), "{names:?}");
+    }
+}
+
+#[test]
+fn what_a_scheduler_polls() {
+    // By a current-thread runtime, by a multi-threaded one.
+    let cases: &[(&[&str], bool, bool)] = &[
+        (&["app::run", POLL, WORKER], true, true),
+        (&["app::run", CURRENT], true, false),
+        (&["app::run", POLL, LOCAL, CURRENT], true, false),
+        (&["app::run", POLL, LOCAL, PARKED], true, false),
+        (&["app::run", PARKED], false, false),
+        (&["app::run", BLOCK_ON, POLL], false, false),
+        (&["app::run"], false, false),
+        (&[""], false, false),
+    ];
+    for (names, current, multi) in cases {
+        let frames = functions(names);
+        let found = (is_scheduled(&frames, true), is_scheduled(&frames, false));
+        assert_eq!(found, (*current, *multi), "{names:?}");
+    }
+}
+
+#[test]
+fn names_are_needed_up_to_the_scheduler() {
+    for (name, outside) in [
+        (CURRENT, true),
+        (WORKER, true),
+        (PARKED, true),
+        ("async_executor::Executor::run", true),
+        (POLL, false),
+        (LOCAL, false),
+        (BLOCK_ON, false),
+        ("app::run", false),
+    ] {
+        assert_eq!(is_outside(&functions(&[name])[0]), outside, "{name}");
+    }
 }

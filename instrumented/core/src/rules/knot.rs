@@ -8,7 +8,7 @@ mod title;
 use super::identity;
 use crate::diagnose::{Context, Core, Grip, Stuck, Why};
 use crate::finding::{Code, Finding, Verdict};
-use crate::snapshot::{ActorId, Hold, Kind, Moment, Resource, ResourceId, Snapshot, Wait};
+use crate::snapshot::{ActorId, Call, Hold, Kind, Moment, Resource, ResourceId, Snapshot, Wait};
 use crate::words::{self, count};
 pub(super) use marks::set_aside;
 use std::collections::HashSet;
@@ -187,6 +187,13 @@ impl<'c, 'a> Case<'c, 'a> {
         })
     }
 
+    /// The messages of a channel that nobody has received from: they are with whoever made it.
+    fn is_unbegun(&self, grip: Grip<'_>) -> bool {
+        let created = self.snapshot().resource(grip.resource()).map(|r| r.created);
+        let unread = grip.hold().is_some_and(|hold| hold.call == Call::Receive);
+        unread && created == Some(grip.site())
+    }
+
     fn holds(&self) -> impl Iterator<Item = &'a Hold> {
         self.grips.iter().filter_map(|grip| grip.hold())
     }
@@ -209,10 +216,13 @@ impl<'c, 'a> Case<'c, 'a> {
                 ),
                 Why::Learned => notes.extend(self.learned()),
                 Why::Alone => {
-                    notes.push(
-                        "no other task is left that could have it, unless it was moved to a thread or into `spawn_blocking`"
-                            .to_owned(),
-                    );
+                    let what = match self.grips.iter().any(|g| self.is_unbegun(*g)) {
+                        true => "that could receive, unless the receiver",
+                        false => "that could have it, unless it",
+                    };
+                    notes.push(format!(
+                        "no other task is left {what} was moved to a thread or into `spawn_blocking`"
+                    ));
                     notes.extend(self.learned());
                 }
             }

@@ -2,7 +2,7 @@
 
 use super::ring::Party;
 use super::{Case, SHOWN, total, unique};
-use crate::diagnose::Why;
+use crate::diagnose::{Grip, Why};
 use crate::snapshot::{Kind, Resource, Wait};
 use crate::words;
 
@@ -44,6 +44,12 @@ impl Case<'_, '_> {
             Kind::Mutex | Kind::RwLock => {
                 return Some(format!("drop the guard before {line}, or pass it to the inner step"));
             }
+            Kind::Channel if self.grips.iter().any(|g| self.is_unbegun(*g)) => {
+                return Some(
+                    "begin to receive, in another task, before sending more than the channel has room for"
+                        .to_owned(),
+                );
+            }
             Kind::Channel => {
                 return Some(
                     "receive in a task that does not send here, or use `try_send` and keep what does not fit"
@@ -64,7 +70,7 @@ impl Case<'_, '_> {
     }
 
     fn ring_help(&self, parties: &[Party<'_>]) -> Option<String> {
-        if self.why.contains(&Why::Receiver) {
+        if self.resources().any(|r| r.kind == Kind::Channel) {
             return Some(
                 "release before sending, or receive in a task that needs nothing the senders hold"
                     .to_owned(),
@@ -86,7 +92,7 @@ impl Case<'_, '_> {
             return Some(format!("{at_once}release before asking for more"));
         }
         // Whoever took the first resource first is in the order that the others should follow.
-        let order = unique(parties.iter().filter_map(|p| p.grip).map(|g| g.resource()));
+        let order = unique(parties.iter().filter_map(|p| p.grip).map(Grip::resource));
         let names: Vec<String> = order
             .iter()
             .filter_map(|id| self.snapshot().resource(*id))

@@ -70,7 +70,12 @@ impl Case<'_, '_> {
         let label = match grip {
             Grip::Held(hold) if hold.call == Call::Receive => {
                 let unread = count(units, "message");
-                format!("{number}{actor} received from {name} here last; {unread} unread")
+                match self.is_unbegun(grip) {
+                    true => format!("{number}{actor} made {name} here; {unread} unread"),
+                    false => {
+                        format!("{number}{actor} received from {name} here last; {unread} unread")
+                    }
+                }
             }
             Grip::Held(_) => {
                 let what = words::taken(resource, units);

@@ -114,9 +114,11 @@ impl Case<'_, '_> {
         let name = words::resource(self.snapshot().resource(channel.resource())?);
         let receiver_name = self.context.who(receiver);
         if self.own().is_some() {
-            return Some(format!(
-                "{receiver_name} waits for room in {name}, from which only it receives"
-            ));
+            let why = match self.is_unbegun(channel) {
+                true => "which nobody has begun to receive from",
+                false => "from which only it receives",
+            };
+            return Some(format!("{receiver_name} waits for room in {name}, {why}"));
         }
         let sender = parties.iter().find(|p| p.wait.resource == channel.resource())?.wait;
         Some(format!(
