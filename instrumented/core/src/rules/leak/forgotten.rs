@@ -72,7 +72,14 @@ impl<'a> Case<'a> {
         let stood = context.age(first.since).min(context.quiet(self.r));
         let limits = context.limits;
         context.confirmed_wait(first)
-            && (stood >= limits.overdue || stood >= limits.stall && self.is_abandoned(context))
+            && (stood >= limits.overdue && !self.is_under_way(context)
+                || stood >= limits.stall && self.is_abandoned(context))
+    }
+
+    /// Units have been added back before, and there are tasks enough that could add the missing ones, one each: a
+    /// server may keep one for as long as a connection lasts.
+    fn is_under_way(&self, context: &Context<'_>) -> bool {
+        self.r.added > 0 && context.free_tasks().is_none_or(|free| free >= self.lost)
     }
 
     /// Credits of which some never came back, and all is over.
