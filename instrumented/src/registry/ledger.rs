@@ -343,7 +343,12 @@ impl Ledger {
         let mut looked_at = 0;
         self.holds.each_back_mut(|hold| {
             looked_at += 1;
-            let is_his = hold.moved_to.unwrap_or(hold.request.actor) == by.actor;
+            let holder = hold.moved_to.unwrap_or(hold.request.actor);
+            // A root future is a thread to whoever is not polled with its context.
+            let is_his = match (holder, by.actor) {
+                (ActorId::Root(_), ActorId::Thread(thread)) => hold.request.thread == thread,
+                (holder, by) => holder == by,
+            };
             if is_his && hold.credited.is_none() {
                 hold.credited = Some(flow);
                 self.history.holding(flow);
@@ -608,6 +613,18 @@ mod tests {
         assert_eq!(add(&mut ledger, 1), (6, 2, 1, true));
         ledger.forgotten(three, 1, caller(40));
         assert_eq!(add(&mut ledger, 3), (7, 2, 1, true));
+    }
+
+    #[test]
+    fn a_root_future_that_adds_is_known_by_its_thread() {
+        let mut ledger = Ledger::new(4);
+        let root = Request { actor: ActorId::Root(0x10), thread: 7, ..request(1) };
+        ledger.acquired(Some(HoldId(1)), root, None, Moment(10));
+        for (thread, holding) in [(8, 0), (7, 1)] {
+            ledger.added(1, Caller { actor: ActorId::Thread(thread), ..caller(20) });
+            let flows = ledger.history().copy(Moment(0), &mut Sites::new()).flows;
+            assert_eq!(flows[0].holding, holding, "thread {thread}");
+        }
     }
 
     #[test]

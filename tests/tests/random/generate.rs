@@ -45,7 +45,7 @@ struct Place {
     /// The lowest number that may be waited for.
     floor: usize,
     depth: u32,
-    /// It may be dropped before its end, or stands below a combinator.
+    /// It may never be reached, or be dropped before its end, or nobody waits for its end.
     sheltered: bool,
 }
 
@@ -212,7 +212,7 @@ impl Generator {
             12..15 => {
                 // Any number: nobody waits here. What is done with it must not wait for less.
                 let any = self.random.index(0, self.shapes.len());
-                Op::Try(any, self.block(place.above(any)))
+                Op::Try(any, self.block(place.above(any).sheltered()))
             }
             15..19 => {
                 let together = match self.random.within(0, 6) {
@@ -223,11 +223,11 @@ impl Generator {
                     4 => Together::Buffered(self.random.index(1, 4)),
                     _ => Together::ForEach(self.random.index(1, 4)),
                 };
-                Op::Together(together, self.blocks(place.sheltered()))
+                Op::Together(together, self.blocks(place.deeper()))
             }
             19..21 => Op::Race(self.block(place.sheltered()), self.block(place.sheltered())),
             21..23 => Op::Aside {
-                body: self.block(place.sheltered()),
+                body: self.block(place.deeper()),
                 every: self.random.within(5, 40),
                 pause: self.random.within(0, 20),
             },
@@ -249,9 +249,9 @@ impl Generator {
             35 if free => Op::Credit(at, self.random.within(1, 15)),
             36 if free => {
                 let millis = self.random.within(10, 30);
-                Op::Retry(at, millis, self.block(place.above(at)))
+                Op::Retry(at, millis, self.block(place.above(at).sheltered()))
             }
-            37 if free => Op::Spin(at, self.block(place.above(at))),
+            37 if free => Op::Spin(at, self.block(place.above(at).sheltered())),
             38 => Op::Static(self.random.within(0, 10)),
             39 => Op::Close(self.random.within(1, 10)),
             _ => self.pause(),
