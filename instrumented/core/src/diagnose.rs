@@ -22,6 +22,7 @@ use crate::rules;
 use crate::snapshot::{Snapshot, StackId};
 pub(crate) use context::Context;
 pub(crate) use grip::{Grip, Why};
+pub(crate) use relations::{Mode, Relations};
 use std::time::Duration;
 pub(crate) use stuck::{Cause, Core, Stuck};
 

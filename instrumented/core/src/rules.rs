@@ -2,6 +2,7 @@
 
 mod blocked_thread;
 mod deadlock;
+mod edges;
 mod futurelock;
 mod inversion;
 mod knot;

@@ -31,18 +31,24 @@
 //!   the thread.
 //! - `runtime current_thread` or `runtime multi_thread` with, as needed: `workers N`, `alive N`, `busy` (no worker has
 //!   been idle).
+//! - `outer NAME` and `inner NAME`: the one was held while the other was acquired, and went well, with the words of a
+//!   hold and `held N` (units in all), `released N`, `elsewhere N`; before them, `around NAME` for what was held around
+//!   both. `asked NAME`: of one that is nested, so much at once. With `alive N` and `newest N` (tasks, and the number
+//!   that the next one gets) where not all tasks were there all the time.
 //! - `after TIME`, such as `after 70s`: so much later. `alive N`: a runtime with so many tasks.
 //! - `PATH` is written outermost first, `run@10 > join!1 > save@12`; see [`frames`].
 //! - `optimised`, and `only` (there is no earlier snapshot).
 //! - `find CODE: ACTORS; SEMAPHORES` and `find nothing`; `says TEXT` for a part of the report.
 
+mod orders;
+
 use crate::diagnose::{Limits, diagnose};
 use crate::finding::Finding;
 use crate::rules::fnv1a;
 use crate::snapshot::{
-    ActorId, Call, Counters, Direction, Flavor, Flow, Frame, History, Hold, HoldId, Kind, Learned,
-    Moment, Resource, ResourceId, Runtime, RuntimeId, ScopeId, Settings, Site, SiteId, Snapshot,
-    Stack, StackId, Streak, Usage, Wait, WaitId,
+    ActorId, Call, Counters, Direction, Flavor, Flow, Frame, Gate, History, Hold, HoldId, Kind,
+    Learned, Moment, Resource, ResourceId, Runtime, RuntimeId, ScopeId, Settings, Site, SiteId,
+    Snapshot, Stack, StackId, Streak, Usage, Wait, WaitId,
 };
 use crate::text::{NoSources, Style, render};
 use std::sync::Arc;
@@ -146,11 +152,15 @@ struct Reader {
     /// Units of these go to and fro.
     moving: Vec<ResourceId>,
     optimised: bool,
+    /// Of the order that is being told.
+    around: Vec<Gate>,
+    outer: Option<Record>,
     found: Vec<String>,
     says: Vec<String>,
 }
 
 /// What can be said of a hold or a wait.
+#[derive(Debug)]
 struct Record {
     resource: ResourceId,
     units: u64,
@@ -176,6 +186,10 @@ struct Record {
     holding: u64,
     released: u64,
     others: u64,
+    /// Of an order.
+    held: u64,
+    alive: Option<u64>,
+    newest: Option<u64>,
     lasted: Duration,
 }
 
@@ -196,6 +210,10 @@ impl Reader {
             "add" => self.flow(Direction::Added, rest),
             "forget" => self.flow(Direction::Forgotten, rest),
             "withdraw" => self.flow(Direction::Withdrawn, rest),
+            "around" => self.around(rest),
+            "outer" => self.outer(rest),
+            "inner" => self.inner(rest),
+            "asked" => self.asked(rest),
             "gave_up" => self.gave_up(rest),
             "dropped" => self.dropped(rest),
             "after" => {
@@ -484,6 +502,9 @@ impl Reader {
             holding: 0,
             released: 0,
             others: 0,
+            held: 0,
+            alive: None,
+            newest: None,
             lasted: Duration::ZERO,
         };
         let (mut step, mut unasked) = (STEP, false);
@@ -508,6 +529,9 @@ impl Reader {
                 "calls" | "times" => record.calls = number()?,
                 "holding" => record.holding = number()?,
                 "released" => record.released = number()?,
+                "held" => record.held = number()?,
+                "alive" => record.alive = Some(number()?),
+                "newest" => record.newest = Some(number()?),
                 "others" => record.others = number()?,
                 "future" => record.future = number()?,
                 "poller" => record.poller = number()?,
@@ -569,6 +593,7 @@ impl Reader {
         snapshot.holds.sort_by_key(|h| h.resource);
         snapshot.waits.sort_by_key(|w| w.resource);
         snapshot.learned.sort_by_key(|l| l.stack);
+        orders::fill_in(&mut snapshot);
         for r in &mut snapshot.resources {
             let holds = snapshot.holds.iter().filter(|h| h.resource == r.id).map(|h| h.since);
             let moved = holds.chain(r.history.flows.iter().map(|flow| flow.last)).max();

@@ -3,7 +3,7 @@
 use super::grip::{Grip, Why};
 use crate::diagnose::Context;
 use crate::path::{Parting, Path, Relation};
-use crate::snapshot::{Call, Frame, Hold, ResourceId, Stack, StackId, Wait};
+use crate::snapshot::{Call, Frame, Hold, ResourceId, Side, Stack, StackId, Wait};
 use std::collections::{HashMap, HashSet};
 
 /// Pairs of a hold and a wait that are compared in one diagnosis. What is beyond is taken as able to move.
@@ -24,7 +24,7 @@ pub(crate) enum Mode {
     Suspected { alone: bool },
 }
 
-pub(super) struct Relations<'c, 'a> {
+pub(crate) struct Relations<'c, 'a> {
     context: &'c Context<'a>,
     mode: Mode,
     frames: HashMap<StackId, &'a [Frame]>,
@@ -36,7 +36,7 @@ pub(super) struct Relations<'c, 'a> {
 }
 
 impl<'c, 'a> Relations<'c, 'a> {
-    pub(super) fn new(context: &'c Context<'a>, mode: Mode) -> Self {
+    pub(crate) fn new(context: &'c Context<'a>, mode: Mode) -> Self {
         let named = |stack: &'a Stack| Some((stack.id, stack.frames.as_deref()?));
         let statics = context.now.resources.iter().filter(|r| r.is_static).map(|r| r.id);
         Relations {
@@ -81,6 +81,20 @@ impl<'c, 'a> Relations<'c, 'a> {
         let relation =
             parting.relation((granted.future, granted.poller), (wait.future, wait.poller));
         relation == Relation::Blocked && parting.is_likely() && self.is_plain(wait)
+    }
+
+    /// How what was acquired relates to what was acquired later, and whether that is certain.
+    pub(crate) fn of_sides(&mut self, outer: &Side, inner: &Side) -> (Relation, bool) {
+        let Some(parting) = self.parting(outer.stack, inner.stack) else {
+            return (Relation::Unknown, false);
+        };
+        let at = |side: &Side| (side.future, side.poller);
+        (parting.relation(at(outer), at(inner)), parting.firm())
+    }
+
+    /// Whether a timeout or a `select!`, however far out, may end the acquire; also if nobody can tell.
+    pub(crate) fn may_give_up(&mut self, stack: StackId) -> bool {
+        self.path(stack).is_none_or(Path::has_way_out)
     }
 
     fn parting(&mut self, hold: StackId, wait: StackId) -> Option<Parting> {

@@ -1,3 +1,4 @@
+mod hazards;
 mod knots;
 mod losses;
 
