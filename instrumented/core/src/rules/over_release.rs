@@ -71,8 +71,11 @@ fn candidates<'c, 'a>(context: &'c Context<'a>) -> impl Iterator<Item = Case<'a>
     })
 }
 
-/// The excess was there before: it is not about to be taken.
+/// The excess was there before: it is not about to be taken. What rests has been there for as long.
 fn is_confirmed(context: &Context<'_>, case: &Case<'_>) -> bool {
+    if context.quiet(case.r) >= context.limits.stall {
+        return true;
+    }
     let before = context.resource_before(case.r.id);
     before.is_some_and(|before| before.settled && before.capacity() > before.initial)
 }

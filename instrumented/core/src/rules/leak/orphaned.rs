@@ -24,7 +24,12 @@ pub(super) fn find(context: &Context<'_>, told: &HashSet<ResourceId>) -> Vec<Fin
         .filter(|case| !told.contains(&case.r.id) && !is_explained(context, case.r))
         // Tasks of a `LocalSet` are in no count, and only names tell of one.
         .filter(|case| case.holds.iter().all(|h| context.is_named(h.stack)))
-        .filter(|case| case.holds.iter().all(|h| context.confirmed_hold(h)))
+        // What others wait for may have a better explanation, which takes a second look. Else the age of the holds is
+        // enough.
+        .filter(|case| {
+            context.queue(case.r.id).is_empty()
+                || case.holds.iter().all(|h| context.confirmed_hold(h))
+        })
         .filter_map(|case| finding(context, &case))
         .collect()
 }
