@@ -303,3 +303,16 @@ fn a_task_that_blocks_on_what_it_holds_itself() {
         ",
     );
 }
+
+#[test]
+fn a_writer_beside_a_reader_that_reads_again() {
+    // The second read queues behind the writer, which waits for the first; a sibling cannot help.
+    let text = "
+        rwlock state
+        task 1
+          hold state: run@5 > join!0 > reader@10
+          wait state x536870911: run@5 > join!1 > writer@20
+          wait state: run@5 > join!0 > reader@12
+        ";
+    check(&format!("{text} find deadlock: task 1; state"));
+}
