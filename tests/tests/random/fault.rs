@@ -3,6 +3,7 @@
 use futures::stream::{FuturesUnordered, StreamExt};
 use holdup::core::Code;
 use holdup::sync::{Mutex, OwnedSemaphorePermit, Semaphore};
+use std::future::pending;
 use std::pin::pin;
 use std::sync::{Arc, Mutex as StdMutex, PoisonError};
 use std::time::Duration;
@@ -25,6 +26,8 @@ pub(crate) enum Fault {
     Unsatisfiable,
     /// A permit is added for one that comes back by itself.
     OverRelease,
+    /// The permit is dropped where it is acquired, by those who meant to hold it.
+    ZeroHold,
     /// A future queues, is no longer polled, and its task waits behind it.
     Futurelock,
     /// The same in a set of futures whose loop acquires.
@@ -39,6 +42,7 @@ impl Fault {
         Fault::Static,
         Fault::Unsatisfiable,
         Fault::OverRelease,
+        Fault::ZeroHold,
         Fault::Futurelock,
         Fault::UnorderedSet,
     ];
@@ -52,6 +56,7 @@ impl Fault {
             Fault::Forgotten | Fault::Static => &[Code::Leak],
             Fault::Unsatisfiable => &[Code::Unsatisfiable],
             Fault::OverRelease => &[Code::OverRelease],
+            Fault::ZeroHold => &[Code::ZeroHold],
             Fault::Futurelock | Fault::UnorderedSet => &[Code::Futurelock, Code::Deadlock],
         }
     }
@@ -68,6 +73,7 @@ pub(crate) async fn commit(fault: Fault) {
         Fault::Static => kept_in_a_static().await,
         Fault::Unsatisfiable => drop(Semaphore::new(3).acquire_many(4).await),
         Fault::OverRelease => over_release().await,
+        Fault::ZeroHold => zero_hold().await,
         Fault::Futurelock => futurelock().await,
         Fault::UnorderedSet => unordered_set().await,
     }
@@ -131,7 +137,7 @@ async fn over_release() {
         semaphore.add_permits(1);
     }
     // It is told of what rests, and only while it is there.
-    sleep(500 * A_MOMENT).await;
+    pending::<()>().await;
 }
 
 async fn futurelock() {
@@ -157,5 +163,20 @@ async fn unordered_set() {
     let mut set: FuturesUnordered<_> = (0..3).map(|_| inner(&semaphore)).collect();
     while set.next().await.is_some() {
         inner(&semaphore).await;
+    }
+}
+
+async fn zero_hold() {
+    let semaphore = Arc::new(Semaphore::new(2));
+    let other = Arc::clone(&semaphore);
+    let task = spawn(async move {
+        loop {
+            inner(&other).await;
+            sleep(A_MOMENT).await;
+        }
+    });
+    while !task.is_finished() {
+        let _ = semaphore.acquire().await;
+        sleep(A_MOMENT).await;
     }
 }

@@ -35,7 +35,7 @@ const AT_ONCE: u64 = 6;
 const BATCH: u64 = 60;
 /// Processes at the same time.
 const PROCESSES: usize = 4;
-/// How long a program may take, on a machine that is busy with other things.
+/// How long a program may take, and a finding, on a machine that is busy with other things.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How long the watching thread has to tell of the last thing that happened.
 const LINGER: Duration = Duration::from_millis(2500);
@@ -206,7 +206,7 @@ fn faulty(seed: u64, fault: Fault) {
         run::run(&program, &env);
     });
     let fits = |finding: &Finding| fault.codes().contains(&finding.code);
-    let deadline = Instant::now() + Duration::from_secs(30);
+    let deadline = Instant::now() + PATIENCE;
     while !locked(&TOLD).iter().any(fits) && Instant::now() < deadline {
         std::thread::sleep(Duration::from_millis(50));
     }
