@@ -2,7 +2,7 @@
 
 use crate::diagnose::Context;
 use crate::finding::Mark;
-use crate::snapshot::{ActorId, Hold, Resource, SiteId, Wait};
+use crate::snapshot::{ActorId, Flow, Hold, Resource, SiteId, Wait};
 use crate::words;
 use std::collections::{HashMap, HashSet};
 
@@ -50,6 +50,24 @@ pub(super) fn taken(
         })
     };
     by_line(holds).into_iter().take(SHOWN).filter_map(mark).collect()
+}
+
+/// The flows by line and direction: several stacks may lead to one line.
+pub(super) fn flows_by_line<'a>(flows: impl IntoIterator<Item = &'a Flow>) -> Vec<Flow> {
+    let mut lines: Vec<Flow> = Vec::new();
+    for flow in flows {
+        let same = |known: &&mut Flow| (known.site, known.direction) == (flow.site, flow.direction);
+        if let Some(known) = lines.iter_mut().find(same) {
+            known.calls = known.calls.saturating_add(flow.calls);
+            known.units = known.units.saturating_add(flow.units);
+            known.several |= flow.several || known.actor != flow.actor;
+            known.first = known.first.min(flow.first);
+            known.last = known.last.max(flow.last);
+        } else {
+            lines.push(flow.clone());
+        }
+    }
+    lines
 }
 
 /// Where those wait who want it, one mark a line.

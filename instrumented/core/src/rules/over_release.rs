@@ -14,7 +14,7 @@ mod tests;
 use super::{Rule, of_lines};
 use crate::diagnose::Context;
 use crate::finding::{Code, Finding, Mark, Verdict};
-use crate::rules::marks::{SHOWN, actors};
+use crate::rules::marks::{SHOWN, actors, flows_by_line};
 use crate::snapshot::{ActorId, Direction, Flow, Kind, Resource, Site, StackId};
 use crate::words::{self, count};
 
@@ -137,10 +137,11 @@ fn finding(context: &Context<'_>, case: &Case<'_>) -> Option<Finding> {
             stack: flow.stack,
         })
     };
-    let mut marks: Vec<Mark> = case.adds.iter().take(SHOWN).copied().filter_map(mark).collect();
+    let mut marks: Vec<Mark> =
+        flows_by_line(case.adds.iter().copied()).iter().take(SHOWN).filter_map(mark).collect();
     let sites: Vec<Site> = marks.iter().map(|mark| mark.site.clone()).collect();
     let first = case.adds.iter().min_by_key(|flow| flow.first).filter(|_| !marks.is_empty())?;
-    marks.extend(case.forgets.iter().take(SHOWN).copied().filter_map(mark));
+    marks.extend(flows_by_line(case.forgets.iter().copied()).iter().take(SHOWN).filter_map(mark));
     let mut who: Vec<ActorId> = case.adds.iter().map(|flow| flow.actor).collect();
     who.sort_unstable();
     who.dedup();

@@ -8,7 +8,7 @@
 use super::{LISTED, identity, is_explained};
 use crate::diagnose::Context;
 use crate::finding::{Code, Finding, Mark, Verdict};
-use crate::rules::marks::{NAMED, SHOWN, actors, behind, wanted};
+use crate::rules::marks::{NAMED, SHOWN, actors, behind, flows_by_line, wanted};
 use crate::rules::of_lines;
 use crate::snapshot::{ActorId, Direction, Flow, Kind, Resource, Site, StackId, Wait};
 use crate::text::age;
@@ -174,8 +174,8 @@ fn finding(context: &Context<'_>, case: &Case<'_>) -> Option<Finding> {
 
 /// Where units were forgotten.
 pub(super) fn forgets(context: &Context<'_>, r: &Resource) -> Vec<Mark> {
-    let flows = flows(r, Direction::Forgotten).take(SHOWN);
-    flows.filter_map(|flow| mark(context, flow)).collect()
+    let lines = flows_by_line(flows(r, Direction::Forgotten));
+    lines.iter().take(SHOWN).filter_map(|flow| mark(context, flow)).collect()
 }
 
 /// Units that were forgotten and not added back.

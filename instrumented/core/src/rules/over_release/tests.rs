@@ -44,6 +44,22 @@ fn what_is_added_by_hand_and_dropped_as_well() {
 }
 
 #[test]
+fn several_ways_to_one_line_are_one_mark() {
+    check(
+        "
+        semaphore queue 2 released 2
+        task 1
+          add queue holding 1 released 1: f@1 > finish@10
+        task 2
+          add queue holding 1 released 1: g@1 > finish@10
+        after 6s
+        find over-release: task 1, task 2; queue
+        says 2 permits were added here by several tasks, and as many dropped
+        ",
+    );
+}
+
+#[test]
 fn it_may_be_under_way_until_it_rests() {
     for scenario in [CREDITS, DROPPED] {
         check(&format!("{scenario} after 4s\n find nothing"));
