@@ -127,6 +127,15 @@ pub(super) fn of(actor: ActorId, room: &mut [Option<Entry>]) -> usize {
     count
 }
 
+/// What `actor` is listed to hold of `resource`, with the units.
+#[cfg(test)]
+pub(crate) fn listed(actor: ActorId, resource: ResourceId) -> Vec<(HoldId, u64)> {
+    let mut room = [None; MAX_HOLDS];
+    let count = of(actor, &mut room);
+    let ours = room[..count].iter().flatten().filter(|entry| entry.resource == resource);
+    ours.map(|entry| (entry.hold, entry.request.units)).collect()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

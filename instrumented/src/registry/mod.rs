@@ -17,6 +17,8 @@ mod seen;
 mod sites;
 mod statics;
 
+#[cfg(test)]
+pub(crate) use held::listed;
 pub(crate) use ledger::{HoldKey, Request};
 pub(crate) use orders::looked;
 pub(crate) use queue::Key;

@@ -101,7 +101,7 @@ fn note_one(
     let gates =
         || around.iter().flatten().filter(|entry| ![key.0, key.1].contains(&entry.resource));
     let now = now();
-    let known = ORDERS.get_mut(&key).map(|mut record| {
+    let again = |record: &mut Record| {
         record.count += 1;
         record.last = now;
         record.held = record.held.max(held);
@@ -110,6 +110,9 @@ fn note_one(
             gate.units = gate.units.min(units.map(|entry| entry.request.units).sum());
         }
         record.gates.retain(|gate| gate.units > 0);
+    };
+    let known = ORDERS.get_mut(&key).map(|mut record| {
+        again(&mut record);
         seen::is_new(&mut record.seen, request, now)
     });
     let new = known.map(|new| {
@@ -148,7 +151,7 @@ fn note_one(
             large: (key.0 == key.1).then(|| inner.large(true)).flatten(),
             gone: 0,
         };
-        keep(key, record)
+        keep(key, record, again)
     });
     held::mark(request.actor, outer.hold, key);
     new
@@ -165,7 +168,8 @@ fn part(resource: &Resource, request: &Request) -> Part {
     }
 }
 
-fn keep(key: Key, record: Record) -> bool {
+/// True if it is new: another thread may have been faster, and then it happened `again`.
+fn keep(key: Key, record: Record, again: impl FnOnce(&mut Record)) -> bool {
     let stacks = (key.2, key.3);
     let full = KEPT.load(Ordering::Relaxed) >= MAX_ORDERS
         || INSTANCES.get(&stacks).is_some_and(|count| *count >= MAX_INSTANCES);
@@ -174,15 +178,20 @@ fn keep(key: Key, record: Record) -> bool {
         return false;
     }
     match ORDERS.entry(key) {
-        // Another thread was faster.
-        Slot::Occupied(mut known) => known.get_mut().count += 1,
+        Slot::Occupied(mut known) => {
+            again(known.get_mut());
+            for seen in record.seen {
+                seen::add(&mut known.get_mut().seen, seen);
+            }
+            false
+        }
         Slot::Vacant(slot) => {
             slot.insert(record);
             KEPT.fetch_add(1, Ordering::Relaxed);
             *INSTANCES.entry(stacks).or_default() += 1;
+            true
         }
     }
-    true
 }
 
 /// The outer hold of an order has ended, by its own actor or by another. True if that makes the order certain.
@@ -375,6 +384,33 @@ mod tests {
         let sum = |count: fn(&Order) -> u64| orders.iter().map(count).sum::<u64>();
         // Outside any task, a plain call shows the thread only, which is nobody else.
         assert_eq!((sum(|o| o.count), sum(|o| o.released), sum(|o| o.elsewhere)), (2, 2, 0));
+    }
+
+    #[tokio::test]
+    async fn another_task_that_ends_an_owned_outer_hold_is_not_its_own() {
+        let (a, b) = (Arc::new(Semaphore::new(4)), Arc::new(Semaphore::new(4)));
+        let (first, second) = (a.resource().id(), b.resource().id());
+        // One line for all of them. Each waits for the one before: who ends what is certain.
+        for (give, look) in [(false, false), (true, false), (true, true)] {
+            let (a, b) = (a.clone(), b.clone());
+            let nested = tokio::spawn(async move {
+                let outer = a.acquire_owned().await.expect("open");
+                drop(b.acquire().await);
+                give.then_some(outer)
+            });
+            let given = nested.await.expect("it does not panic");
+            let other = async move {
+                if look {
+                    given.as_ref().map(|permit| permit.num_permits());
+                }
+                drop(given);
+            };
+            tokio::spawn(other).await.expect("it does not panic");
+        }
+        let [order] = &between(first, second)[..] else { panic!("{:?}", between(first, second)) };
+        // A task of its own each: who merely looked at what it was given counts once, too.
+        assert_eq!((order.count, order.released, order.elsewhere), (3, 1, 2));
+        assert_eq!(order.seen.len(), 3, "{:?}", order.seen);
     }
 
     #[test]

@@ -2,11 +2,13 @@
 //! step, and what a snapshot says is settled adds up even while threads are at it.
 
 use crate::Scope;
+use crate::registry;
 use crate::sync::{OwnedSemaphorePermit, Semaphore};
 use holdup_core::Snapshot;
 use holdup_core::balance::balance;
-use holdup_core::snapshot::Resource;
+use holdup_core::snapshot::{ActorId, HoldId, Resource};
 use proptest::prelude::*;
+use std::collections::BTreeSet;
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -156,6 +158,17 @@ fn adds_up(snapshot: &Snapshot, resource: &Resource) {
     assert!(balance.is_ok(), "{balance:?} {resource:#?} {snapshot:#?}");
 }
 
+/// The holds that their actors are listed to have, with the units.
+fn listed(snapshot: &Snapshot, resource: &Resource) -> BTreeSet<(HoldId, u64)> {
+    let actors: BTreeSet<ActorId> = snapshot.holds.iter().map(|hold| hold.actor).collect();
+    actors.into_iter().flat_map(|actor| registry::listed(actor, resource.id)).collect()
+}
+
+fn recorded(snapshot: &Snapshot, resource: &Resource) -> BTreeSet<(HoldId, u64)> {
+    let holds = snapshot.holds.iter().filter(|hold| hold.resource == resource.id);
+    holds.map(|hold| (hold.id, hold.units)).collect()
+}
+
 proptest! {
     #[test]
     fn answers_as_tokio_and_balances_after_every_step(
@@ -176,6 +189,7 @@ proptest! {
             units.sort_unstable();
             held.sort_unstable();
             prop_assert_eq!(units, held);
+            prop_assert_eq!(listed(&snapshot, resource), recorded(&snapshot, resource));
             prop_assert_eq!(ours.waits.len(), snapshot.waits.len());
             if !resource.closed {
                 let woken = ours.waits.iter().map(|wait| wait.is_woken());
