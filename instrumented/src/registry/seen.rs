@@ -62,8 +62,8 @@ struct Record {
 }
 
 impl Large {
-    /// Somebody asks, and means to wait.
-    pub(super) fn note(&self, request: &Request) {
+    /// Somebody asks, and means to wait. True if that is somebody new.
+    pub(super) fn note(&self, request: &Request) -> bool {
         let now = now();
         let new = {
             let mut largest = self.0.lock().unwrap_or_else(PoisonError::into_inner);
@@ -86,6 +86,7 @@ impl Large {
                 add(&mut known.seen, one);
             }
         }
+        new
     }
 
     pub(super) fn get(
