@@ -3,9 +3,10 @@
 use super::ledger::Request;
 use super::orders;
 use holdup_core::snapshot::{ActorId, HoldId, ResourceId};
+use rustc_hash::FxBuildHasher;
 use std::collections::HashMap;
-use std::hash::{BuildHasher, RandomState};
-use std::sync::{LazyLock, Mutex, MutexGuard, PoisonError};
+use std::hash::BuildHasher;
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 /// Holds of one actor that are listed. One that has more is no nest but a collection: the latest are not compared.
 const MAX_HOLDS: usize = 32;
@@ -40,21 +41,16 @@ struct List {
     more: Vec<Entry>,
 }
 
-type Shard = Mutex<HashMap<ActorId, List>>;
+/// Hashed cheaply: numbers of tasks and addresses of wakers are nobody's to choose.
+type Lists = HashMap<ActorId, List, FxBuildHasher>;
 
-struct Lists {
-    shards: [Shard; SHARDS],
-    hasher: RandomState,
-}
+static LISTS: [Mutex<Lists>; SHARDS] =
+    [const { Mutex::new(HashMap::with_hasher(FxBuildHasher)) }; SHARDS];
 
-static LISTS: LazyLock<Lists> = LazyLock::new(|| Lists {
-    shards: std::array::from_fn(|_| Mutex::default()),
-    hasher: RandomState::new(),
-});
-
-fn shard(actor: ActorId) -> MutexGuard<'static, HashMap<ActorId, List>> {
-    let at = LISTS.hasher.hash_one(actor) % SHARDS as u64;
-    let shard = &LISTS.shards[usize::try_from(at).unwrap_or(0)];
+fn shard(actor: ActorId) -> MutexGuard<'static, Lists> {
+    // Other bits than those that the map itself goes by.
+    let at = (FxBuildHasher.hash_one(actor) >> 32) % SHARDS as u64;
+    let shard = &LISTS[usize::try_from(at).unwrap_or(0)];
     shard.lock().unwrap_or_else(PoisonError::into_inner)
 }
 

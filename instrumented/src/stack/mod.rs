@@ -5,6 +5,7 @@ mod symbols;
 use crate::config::{self, Capture};
 use dashmap::DashMap;
 use holdup_core::snapshot::{Stack, StackId};
+use rustc_hash::FxBuildHasher;
 use std::cell::RefCell;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, LazyLock};
@@ -17,14 +18,15 @@ const MAX_STACKS: u32 = 1 << 16;
 const MAX_DEPTH: usize = 1024;
 
 struct Table {
-    ids: DashMap<Arc<[u64]>, StackId>,
+    /// Hashed cheaply: addresses of code are nobody's to choose, and each acquire looks one up.
+    ids: DashMap<Arc<[u64]>, StackId, FxBuildHasher>,
     stacks: DashMap<StackId, Arc<[u64]>>,
     last: AtomicU32,
     dropped: AtomicU64,
 }
 
 static TABLE: LazyLock<Table> = LazyLock::new(|| Table {
-    ids: DashMap::new(),
+    ids: DashMap::with_hasher(FxBuildHasher),
     stacks: DashMap::new(),
     last: AtomicU32::new(0),
     dropped: AtomicU64::new(0),
