@@ -163,6 +163,8 @@ struct Monitor {
     follow: u32,
     /// When that was decided last.
     news: Option<Instant>,
+    /// Rest that earlier looks are owed.
+    debt: Duration,
     told: Told,
     discards: Discards,
 }
@@ -184,11 +186,12 @@ impl Monitor {
                     return Next::Look((YOUNG - age).max(Duration::from_millis(1)));
                 }
                 let cost = self.look(&limits);
-                Next::Look(self.pause().saturating_sub(registry::now().since(now)).max(rest(cost)))
+                let pause = self.pause().saturating_sub(registry::now().since(now));
+                Next::Look(self.with_rest(pause, cost))
             }
             None if !is_idle => {
                 let cost = self.look(&limits);
-                Next::Look(self.pause().max(rest(cost)))
+                Next::Look(self.with_rest(self.pause(), cost))
             }
             None => self.idle(&limits),
         }
@@ -223,11 +226,23 @@ impl Monitor {
         }
         let cost = self.look(limits);
         if self.told.is_pending() {
-            return Next::Look(TICK.max(rest(cost)));
+            return Next::Look(self.with_rest(TICK, cost));
         }
         // What is added and forgotten while nothing is held is of less and less interest.
         let same = if registry::is_used() { 0 } else { self.same.saturating_sub(4 * SAME) };
-        Next::Doze((often * same.max(1)).min(DEEPEST).max(rest(cost)))
+        Next::Doze(self.with_rest((often * same.max(1)).min(DEEPEST), cost))
+    }
+
+    /// The pause after a look of this cost. What is about to be told is not kept waiting for long; the rest that is
+    /// missing then comes after the next look.
+    fn with_rest(&mut self, pause: Duration, cost: Duration) -> Duration {
+        let rest = rest(cost) + std::mem::take(&mut self.debt);
+        if !self.told.is_pending() && self.follow == 0 {
+            return pause.max(rest);
+        }
+        let pause = pause.max(rest / 8);
+        self.debt = rest.saturating_sub(pause).min(10 * SLOWEST);
+        pause
     }
 
     /// The time until the next look.
