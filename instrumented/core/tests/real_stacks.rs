@@ -365,3 +365,60 @@ fn a_branch_that_is_the_acquire_keeps_its_guard() {
     all(Relation::Blocked, &relations!(branches_of_join));
     all(Relation::Blocked, &relations!(branches_of_join_all));
 }
+
+async fn one_after_the_other_in_a_stream(s: &Semaphore) {
+    let _a = s.acquire().await;
+    iter(0..2).then(|_| callee(s)).collect::<Vec<_>>().await;
+    iter(0..2).for_each(|_| callee(s)).await;
+}
+
+async fn a_body_between_the_rounds_of_buffered(s: &Semaphore) {
+    let _a = s.acquire().await;
+    let mut stream = iter(0..1).map(|_| yield_now()).buffered(2);
+    while stream.next().await.is_some() {
+        callee(s).await;
+    }
+}
+
+trait Step {
+    fn run<'a>(&'a self, s: &'a Semaphore) -> BoxFuture<'a, ()>;
+}
+
+struct First;
+
+impl Step for First {
+    fn run<'a>(&'a self, s: &'a Semaphore) -> BoxFuture<'a, ()> {
+        Box::pin(callee(s))
+    }
+}
+
+async fn through_a_dyn_trait(s: &Semaphore) {
+    let step: Box<dyn Step + Send + Sync> = Box::new(First);
+    let _a = s.acquire().await;
+    step.run(s).await;
+}
+
+async fn below_one_timeout(s: &Semaphore) {
+    let both = async {
+        let _a = s.acquire().await;
+        callee(s).await;
+    };
+    let _ = tokio::time::timeout(std::time::Duration::from_secs(60), both).await;
+}
+
+#[test]
+fn streams_boxes_and_timeouts_are_one_after_the_other() {
+    all(Relation::Blocked, &relations!(one_after_the_other_in_a_stream));
+    all(Relation::Blocked, &relations!(a_body_between_the_rounds_of_buffered));
+    all(Relation::Blocked, &relations!(through_a_dyn_trait));
+    all(Relation::Blocked, &relations!(below_one_timeout));
+}
+
+async fn in_order(s: &Semaphore) {
+    iter(0..3).map(|_| work(s)).buffered(3).collect::<Vec<_>>().await;
+}
+
+#[test]
+fn children_of_buffered_are_concurrent() {
+    all(Relation::Concurrent, &relations!(in_order));
+}
