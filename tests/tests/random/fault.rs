@@ -26,6 +26,8 @@ pub(crate) enum Fault {
     Unsatisfiable,
     /// A permit is added for one that comes back by itself.
     OverRelease,
+    /// Two locks are taken in both orders, and nobody happens to meet.
+    Inversion,
     /// The permit is dropped where it is acquired, by those who meant to hold it.
     ZeroHold,
     /// A future queues, is no longer polled, and its task waits behind it.
@@ -42,6 +44,7 @@ impl Fault {
         Fault::Static,
         Fault::Unsatisfiable,
         Fault::OverRelease,
+        Fault::Inversion,
         Fault::ZeroHold,
         Fault::Futurelock,
         Fault::UnorderedSet,
@@ -56,6 +59,7 @@ impl Fault {
             Fault::Forgotten | Fault::Static => &[Code::Leak],
             Fault::Unsatisfiable => &[Code::Unsatisfiable],
             Fault::OverRelease => &[Code::OverRelease],
+            Fault::Inversion => &[Code::OrderInversion],
             Fault::ZeroHold => &[Code::ZeroHold],
             Fault::Futurelock | Fault::UnorderedSet => &[Code::Futurelock, Code::Deadlock],
         }
@@ -73,6 +77,7 @@ pub(crate) async fn commit(fault: Fault) {
         Fault::Static => kept_in_a_static().await,
         Fault::Unsatisfiable => drop(Semaphore::new(3).acquire_many(4).await),
         Fault::OverRelease => over_release().await,
+        Fault::Inversion => inversion().await,
         Fault::ZeroHold => zero_hold().await,
         Fault::Futurelock => futurelock().await,
         Fault::UnorderedSet => unordered_set().await,
@@ -178,5 +183,22 @@ async fn zero_hold() {
     while !task.is_finished() {
         let _ = semaphore.acquire().await;
         sleep(A_MOMENT).await;
+    }
+}
+
+async fn inversion() {
+    let (a, b) = (Arc::new(Mutex::new(())), Arc::new(Mutex::new(())));
+    let tasks = [(&a, &b, 0), (&b, &a, 8)].map(|(first, second, late)| {
+        let (first, second) = (Arc::clone(first), Arc::clone(second));
+        spawn(async move {
+            sleep(late * A_MOMENT).await;
+            let _first = first.lock().await;
+            sleep(A_MOMENT).await;
+            let _second = second.lock().await;
+            sleep(A_MOMENT).await;
+        })
+    });
+    for task in tasks {
+        task.await.expect("no panic");
     }
 }
