@@ -165,6 +165,7 @@ struct Monitor {
     news: Option<Instant>,
     /// Rest that earlier looks are owed.
     debt: Duration,
+    costs: Costs,
     told: Told,
     discards: Discards,
 }
@@ -277,7 +278,7 @@ impl Monitor {
         let tell = self.told.update(findings, &snapshot);
         self.before = Some(snapshot);
         registry::looked();
-        let cost = start.elapsed().saturating_sub(naming);
+        let cost = self.costs.add(start.elapsed().saturating_sub(naming));
         publish(self.told.current());
         for finding in &tell {
             report::tell(finding);
@@ -299,6 +300,23 @@ fn publish(current: Vec<Finding>) {
     CHANGES.send_if_modified(|last| std::mem::replace(last, revision) != revision);
 }
 
+/// What the latest looks have cost. The quickest of them counts: on a busy machine the others were interrupted, and
+/// time in which others worked needs no rest.
+#[derive(Default)]
+struct Costs {
+    latest: [Duration; 4],
+    looks: usize,
+}
+
+impl Costs {
+    fn add(&mut self, cost: Duration) -> Duration {
+        self.latest[self.looks % self.latest.len()] = cost;
+        self.looks = self.looks.wrapping_add(1);
+        let known = self.latest.iter().take(self.looks);
+        known.min().copied().unwrap_or(cost)
+    }
+}
+
 /// The rest that a look of this cost needs.
 fn rest(cost: Duration) -> Duration {
     (cost * REST).min(10 * SLOWEST)
@@ -316,4 +334,17 @@ fn digest(snapshot: &Snapshot) -> u64 {
         }
     }
     hasher.finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn looks_that_were_interrupted_cost_what_the_quickest_did() {
+        let mut costs = Costs::default();
+        let added = [5, 90, 7, 6, 60, 70, 80, 90].map(Duration::from_millis);
+        let expected = [5, 5, 5, 5, 6, 6, 6, 60].map(Duration::from_millis);
+        assert_eq!(added.map(|cost| costs.add(cost)), expected);
+    }
 }
