@@ -38,17 +38,15 @@ fn the_limits_are_those_that_the_program_has_set() {
         let (semaphore, id) = listed(|| Arc::new(Semaphore::new(1)));
         let held = semaphore.clone();
         let wants = semaphore.clone();
-        let task = runtime.block_on(async {
-            let permit = held.try_acquire_owned().expect("free");
-            // Somebody keeps it whom nobody can see through.
-            tokio::spawn(async move {
-                tokio::time::sleep(Duration::from_secs(3600)).await;
-                drop(permit);
-            })
+        let permit = held.try_acquire_owned().expect("free");
+        // Somebody keeps it whom nobody can see through.
+        let task = runtime.spawn(async move {
+            tokio::time::sleep(Duration::from_secs(3600)).await;
+            drop(permit);
         });
         let waits = runtime.spawn(async move { wants.acquire().await.map(drop) });
         let drive = std::thread::spawn(move || {
-            let _ = runtime.block_on(async {
+            runtime.block_on(async {
                 waits.await.expect("no panic").expect("open");
             });
         });

@@ -480,7 +480,7 @@ pub enum Flavor {
     MultiThread,
 }
 
-/// A tokio runtime that has used an instrumented primitive. Its own `LocalSet` and blocking tasks are not counted.
+/// A tokio runtime that has used an instrumented primitive. The tasks of a `LocalSet` are not counted.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Runtime {
     /// Which one.
@@ -489,7 +489,8 @@ pub struct Runtime {
     pub flavor: Flavor,
     /// Worker threads.
     pub workers: u64,
-    /// Spawned tasks that have not ended.
+    /// Spawned tasks that have not ended; with the first runtime also the threads of the process that may run blocking
+    /// jobs, as far as they can be told.
     pub alive_tasks: u64,
     /// Each worker has been idle at some time after this: a task that was woken before has been polled since.
     pub rested: Moment,

@@ -335,7 +335,7 @@ mod tests {
             assert!(wait.poll().is_pending());
         }
         let end = end_of(Code::Starvation, MISSES, &mut || {
-            waits.iter_mut().for_each(|wait| *wait = None)
+            waits.iter_mut().for_each(|wait| *wait = None);
         });
         assert_eq!(end, "who waited gave up, the first after 71 s");
 

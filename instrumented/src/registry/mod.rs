@@ -16,6 +16,7 @@ mod scope;
 mod seen;
 mod sites;
 mod statics;
+mod threads;
 
 #[cfg(test)]
 pub(crate) use held::listed;

@@ -113,14 +113,13 @@ fn note_one(
         again(&mut record);
         seen::is_new(&mut record.seen, request, now)
     });
-    let new = known.map(|new| {
+    let new = known.inspect(|&new| {
         if new {
             let one = seen::look(request, now);
             if let Some(mut record) = ORDERS.get_mut(&key) {
                 seen::add(&mut record.seen, one);
             }
         }
-        new
     });
     let new = new.unwrap_or_else(|| {
         let Some(resource) = REGISTRY.get(outer.resource) else { return false };
@@ -399,7 +398,7 @@ mod tests {
             let given = nested.await.expect("it does not panic");
             let other = async move {
                 if look {
-                    given.as_ref().map(|permit| permit.num_permits());
+                    given.as_ref().map(crate::sync::OwnedSemaphorePermit::num_permits);
                 }
                 drop(given);
             };

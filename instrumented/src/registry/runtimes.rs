@@ -4,6 +4,7 @@
 //! ([`release`]), and are then noted anew.
 
 use super::rest::Rest;
+use super::threads;
 use crate::actor::number;
 use holdup_core::snapshot::{ActorId, Flavor, Moment, Runtime, RuntimeId};
 use std::cell::Cell;
@@ -19,6 +20,8 @@ struct Known {
     flavor: Flavor,
     metrics: RuntimeMetrics,
     rest: Rest,
+    /// What the worker was called on which it was noted.
+    named: Option<String>,
 }
 
 static KNOWN: Mutex<Vec<Known>> = Mutex::new(Vec::new());
@@ -83,7 +86,11 @@ pub(super) fn current(actor: Option<ActorId>) -> RuntimeId {
                 RuntimeFlavor::MultiThread => Flavor::MultiThread,
                 _ => Flavor::Unknown,
             };
-            known.push(Known { id, flavor, metrics: handle.metrics(), rest: Rest::default() });
+            // Whatever runs a task of several workers is one of them.
+            let worker = flavor == Flavor::MultiThread && matches!(actor, Some(ActorId::Task(_)));
+            let named = std::thread::current().name().filter(|_| worker).map(str::to_owned);
+            let (metrics, rest) = (handle.metrics(), Rest::default());
+            known.push(Known { id, flavor, metrics, rest, named });
         }
     }
     drop(known);
@@ -105,7 +112,7 @@ pub(super) fn sample(now: Moment) -> Vec<Runtime> {
     }
     let mut runtimes: Vec<Runtime> = known
         .iter_mut()
-        .map(|Known { id, flavor, metrics, rest }| {
+        .map(|Known { id, flavor, metrics, rest, .. }| {
             let workers = metrics.num_workers();
             Runtime {
                 id: *id,
@@ -116,7 +123,17 @@ pub(super) fn sample(now: Moment) -> Vec<Runtime> {
             }
         })
         .collect();
+    let named: Vec<String> = known.iter().filter_map(|it| it.named.clone()).collect();
+    // Files are read, and not under the lock.
+    drop(known);
     runtimes.sort_unstable_by_key(|runtime| runtime.id);
+    // Of which runtime they are cannot be told, and does not matter.
+    if let Some(first) = runtimes.first().map(|first| first.alive_tasks) {
+        let many = runtimes.iter().filter(|it| it.flavor == Flavor::MultiThread);
+        let workers = many.map(|it| it.workers).sum::<u64>();
+        let workers = usize::try_from(workers).unwrap_or(usize::MAX);
+        runtimes[0].alive_tasks = first.saturating_add(threads::beyond(workers, &named));
+    }
     runtimes
 }
 

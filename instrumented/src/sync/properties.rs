@@ -192,7 +192,7 @@ proptest! {
             prop_assert_eq!(listed(&snapshot, resource), recorded(&snapshot, resource));
             prop_assert_eq!(ours.waits.len(), snapshot.waits.len());
             if !resource.closed {
-                let woken = ours.waits.iter().map(|wait| wait.is_woken());
+                let woken = ours.waits.iter().map(Spawn::is_woken);
                 let granted = snapshot.waits.iter().map(|wait| wait.granted_since.is_some());
                 prop_assert!(woken.eq(granted), "{:#?}", snapshot.waits);
             }

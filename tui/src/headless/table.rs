@@ -273,7 +273,7 @@ mod tests {
             },
             counters: Default::default(),
             settings: Default::default(),
-            history: holdup_core::snapshot::History::default(),
+            history: Default::default(),
         };
         let hold = Hold {
             id: HoldId(1),

@@ -94,7 +94,7 @@ fn resource(shape: &Shape) -> Resource {
             held_nanos: shape.acquired.saturating_sub(shape.held) * 31_000_000,
         },
         settings: Settings::default(),
-        history: holdup_core::snapshot::History::default(),
+        history: History::default(),
     }
 }
 
