@@ -10,7 +10,7 @@ use holdup::sync::Semaphore;
 use std::sync::Arc;
 use std::time::Duration;
 use tokio::sync::oneshot;
-use told::{A_WHILE, listed, listen, next, nothing, runtimes};
+use told::{A_WHILE, lines, listed, listen, next, nothing, runtimes};
 
 #[test]
 fn whoever_waits_for_his_own_jobs_is_no_deadlock() {
@@ -57,5 +57,6 @@ fn whoever_waits_for_his_own_jobs_is_no_deadlock() {
             .expect("a thread");
         let finding = next(&told, id);
         assert_eq!((finding.code, finding.verdict), (Code::Deadlock, Verdict::Suspected));
+        assert_eq!(lines(&finding, file!()).len(), 2, "{finding:#?}");
     }
 }
