@@ -23,6 +23,13 @@ real:
 judge *ARGS:
     cargo run --bin judge -- {{ ARGS }}
 
+# The relation of paths on stacks as they come out of builds with more and with less debug information.
+stacks:
+    cargo test -p holdup-core --test real_stacks
+    CARGO_PROFILE_DEV_DEBUG=line-tables-only cargo test -p holdup-core --test real_stacks
+    CARGO_PROFILE_RELEASE_DEBUG=line-tables-only cargo test --release -p holdup-core --test real_stacks
+    CARGO_PROFILE_RELEASE_DEBUG=none cargo test --release -p holdup-core --test real_stacks
+
 # Random programs: the healthy ones are not accused, and each that has a fault is told of it.
 random RUNS="1000" SEED="1":
     HOLDUP_RANDOM_RUNS={{ RUNS }} HOLDUP_RANDOM_SEED={{ SEED }} cargo test -p holdup-tests --test random -- --nocapture

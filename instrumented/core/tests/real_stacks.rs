@@ -3,14 +3,17 @@
 use backtrace::Symbol;
 use futures::future::{BoxFuture, FutureExt, join_all};
 use futures::stream::{FuturesUnordered, StreamExt, iter};
+use futures_concurrency::prelude::*;
 use holdup_core::path::{Acquired, Relation, relation};
 use holdup_core::snapshot::{Frame, Site};
 use std::cell::RefCell;
+use std::convert::Infallible;
 use std::future::{Future, pending};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{Context, Poll};
 use tokio::task::yield_now;
+use tower::{ServiceBuilder, ServiceExt, service_fn};
 
 /// A semaphore that has permits enough, and records each acquire as holdup does: at its first poll.
 struct Semaphore(tokio::sync::Semaphore);
@@ -421,4 +424,120 @@ async fn in_order(s: &Semaphore) {
 #[test]
 fn children_of_buffered_are_concurrent() {
     all(Relation::Concurrent, &relations!(in_order));
+}
+
+#[async_trait::async_trait]
+trait Store {
+    async fn save(&self, s: &Semaphore);
+}
+
+#[async_trait::async_trait]
+impl Store for First {
+    async fn save(&self, s: &Semaphore) {
+        let _b = s.acquire().await;
+        yield_now().await;
+    }
+}
+
+async fn through_async_trait(s: &Semaphore) {
+    let store: Box<dyn Store + Send + Sync> = Box::new(First);
+    let _a = s.acquire().await;
+    store.save(s).await;
+}
+
+async fn through_a_tower_stack(s: &'static Semaphore) {
+    let handler = service_fn(move |()| async move {
+        callee(s).await;
+        Ok::<_, Infallible>(())
+    });
+    let service = ServiceBuilder::new().boxed_clone().concurrency_limit(8).service(handler);
+    let _a = s.acquire().await;
+    service.oneshot(()).await.expect("infallible");
+}
+
+#[test]
+fn async_traits_and_tower_stacks_are_one_after_the_other() {
+    all(Relation::Blocked, &relations!(through_async_trait));
+    all(Relation::Blocked, &relations!(through_a_tower_stack));
+}
+
+async fn requests_of_a_tower_stack(s: &'static Semaphore) {
+    let handler = service_fn(move |()| async move {
+        work(s).await;
+        Ok::<_, Infallible>(())
+    });
+    let service = ServiceBuilder::new().concurrency_limit(8).service(handler);
+    let _ = tokio::join!(service.clone().oneshot(()), service.oneshot(()));
+}
+
+async fn joined_by_futures_concurrency(s: &Semaphore) {
+    (work(s), work(s)).join().await;
+}
+
+async fn joined_in_an_array(s: &Semaphore) {
+    [work(s), work(s)].join().await;
+}
+
+async fn merged_by_futures_concurrency(s: &Semaphore) {
+    let streams = [0, 1].map(|n| Box::pin(iter(n..n + 1).then(|_| work(s))));
+    let mut merged = streams.merge();
+    while merged.next().await.is_some() {}
+}
+
+#[test]
+fn requests_and_futures_concurrency_are_concurrent() {
+    all(Relation::Concurrent, &relations!(requests_of_a_tower_stack));
+    all(Relation::Concurrent, &relations!(joined_by_futures_concurrency));
+    all(Relation::Concurrent, &relations!(merged_by_futures_concurrency));
+    // Two children of one type, with wakers that optimised code makes in the same place: then it is not known.
+    let array = relations!(joined_in_an_array);
+    let known = |relation| match relation {
+        Relation::Concurrent => true,
+        relation => relation == Relation::Unknown && !cfg!(debug_assertions),
+    };
+    assert!(array.iter().all(|relation| known(*relation)), "{array:?}");
+}
+
+async fn rounds_of_select(s: &Semaphore) {
+    let _a = s.acquire().await;
+    for _ in 0..2 {
+        tokio::select! {
+            _b = s.acquire() => {}
+            () = pending() => {}
+        }
+    }
+}
+
+#[test]
+fn the_rounds_of_a_select_loop_come_after_what_was_taken_before() {
+    all(Relation::Blocked, &relations!(rounds_of_select));
+}
+
+/// In a `LocalSet`, on the task and on the root future.
+fn of_local_set(
+    body: impl AsyncFnOnce(&'static Semaphore) + 'static,
+    spawned: bool,
+) -> Vec<Relation> {
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_time().build().expect("a runtime");
+    BOOKS.with(|books| *books.borrow_mut() = Books::default());
+    let semaphore: &'static Semaphore =
+        Box::leak(Box::new(Semaphore(tokio::sync::Semaphore::new(50))));
+    let local = tokio::task::LocalSet::new();
+    local.block_on(&runtime, async move {
+        if spawned {
+            tokio::task::spawn_local(async move { body(semaphore).await }).await.expect("no panic");
+        } else {
+            body(semaphore).await;
+        }
+    });
+    of_books("of_local_set")
+}
+
+#[test]
+fn a_local_set_changes_nothing() {
+    for spawned in [true, false] {
+        all(Relation::Blocked, &of_local_set(async |s| through_a_callee(s).await, spawned));
+        all(Relation::Concurrent, &of_local_set(async |s| joined(s).await, spawned));
+    }
 }
