@@ -23,7 +23,7 @@ pub(super) const RULE: Rule = Rule { find, stacks };
 const WORK: Duration = Duration::from_millis(1);
 
 /// What counts as brief where it is counted.
-const BRIEF: Duration = Duration::from_micros(20);
+const BRIEF: Duration = Duration::from_micros(200);
 
 fn find(context: &Context<'_>) -> Vec<Finding> {
     candidates(context).filter_map(|case| finding(context, &case)).collect()

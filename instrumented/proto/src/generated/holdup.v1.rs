@@ -632,7 +632,7 @@ pub struct Learned {
     /// Forgotten.
     #[prost(uint64, tag = "6")]
     pub forgotten: u64,
-    /// Of the released ones, how many had been held for less than 20 µs.
+    /// Of the released ones, how many had been held for less than 200 µs.
     #[prost(uint64, tag = "7")]
     pub brief: u64,
     /// The time that 99 of 100 released holds had been held for at most, roughly.

@@ -20,7 +20,7 @@ fn a_permit_that_is_dropped_by_its_statement() {
         says `app::handle` drops its permit of `limit` at once [hazard]
         says 64 permits were taken here, and each was dropped by the same statement
         says one that was taken here is held, for 200 ms by now
-        says 64 of them were held for less than 20 µs: what follows is not limited
+        says 64 of them were held for less than 200 µs: what follows is not limited
         says help: give it a name, `let _permit = …`
         ",
     ));
