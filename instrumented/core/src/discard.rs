@@ -4,9 +4,10 @@
 //! drops the permit in the same statement. No record tells them apart, the source does.
 
 use crate::snapshot::{Learned, Site, Snapshot};
+use std::time::Duration;
 
 /// Holds from one stack that are enough to judge by.
-pub(crate) const HOLDS: u64 = 16;
+const HOLDS: u64 = 16;
 
 /// How much of a file is looked through around a call, in bytes.
 const AROUND: usize = 2000;
@@ -14,11 +15,19 @@ const AROUND: usize = 2000;
 /// One hold in so many may last: a thread is interrupted anywhere.
 const INTERRUPTED: u64 = 16;
 
+/// A hold shorter than this may be over within one poll, in a debug build on a busy machine, too.
+pub const BRIEF: Duration = Duration::from_micros(200);
+
+/// Whether these are many, and almost all of them were [`BRIEF`].
+#[must_use]
+pub fn are_brief(brief: u64, released: u64) -> bool {
+    released >= HOLDS && brief >= released - released / INTERRUPTED
+}
+
 /// The many holds from this stack ended within a moment.
 pub(crate) fn is_brief(learned: &Learned) -> bool {
-    learned.acquired >= HOLDS
-        && learned.released == learned.acquired
-        && learned.brief >= learned.released - learned.released / INTERRUPTED
+    learned.released == learned.acquired
+        && are_brief(learned.brief, learned.released)
         && learned.elsewhere == 0
 }
 

@@ -456,7 +456,7 @@ pub struct Learned {
     pub elsewhere: u64,
     /// Forgotten.
     pub forgotten: u64,
-    /// Of the released ones, how many had been held for less than 200 µs.
+    /// Of the released ones, how many were [`BRIEF`](crate::discard::BRIEF).
     pub brief: u64,
     /// The time that 99 of 100 released holds had been held for at most, rounded up to a power of two of nanoseconds.
     pub usual: Duration,

@@ -22,6 +22,8 @@ pub(super) struct Told {
     entries: HashMap<FindingId, Entry>,
     /// Seen by the last look, and not told yet.
     pending: HashSet<FindingId>,
+    /// Hazards that an earlier look has seen, and the one after it has not: what they rest on does not go away.
+    once: HashSet<FindingId>,
 }
 
 struct Entry {
@@ -54,9 +56,14 @@ impl Told {
             if !self.has_room(&finding) {
                 continue;
             }
-            if finding.verdict != Verdict::Proven && !self.pending.contains(&id) {
+            let seen_before = self.pending.contains(&id) || self.once.contains(&id);
+            if finding.verdict != Verdict::Proven && !seen_before {
                 pending.insert(id);
+                if is_hazard(finding.verdict) && self.once.len() < MAX_HAZARDS {
+                    self.once.insert(id);
+                }
             } else {
+                self.once.remove(&id);
                 tell.push(finding.clone());
                 self.entries.insert(id, Entry::new(finding, snapshot));
             }
@@ -251,6 +258,11 @@ mod tests {
         check(
             &[&[(1, Proven)], &[], &[(1, Proven)], &[], &[], &[(1, Proven)]],
             &[&[(1, Proven)], &[], &[], &[], &[(1, Resolved)], &[(1, Proven)]],
+        );
+        // What a hazard rests on does not go away between two looks, though not each shows it.
+        check(
+            &[&[(1, Hazard)], &[], &[], &[(1, Hazard)], &[]],
+            &[&[], &[], &[], &[(1, Hazard)], &[]],
         );
         // What could happen stays, and is told once; what comes of it is told.
         check(

@@ -1,6 +1,7 @@
 //! What is learned of the holds that come from one call stack: how long they are held, and who ends them.
 
 use super::sites::Sites;
+use holdup_core::discard::{BRIEF, are_brief};
 use holdup_core::snapshot::{Learned, ResourceId, StackId};
 use std::panic::Location;
 use std::sync::OnceLock;
@@ -11,14 +12,8 @@ use std::time::Duration;
 const CHUNK: usize = 512;
 /// Enough for every stack that is kept.
 const CHUNKS: usize = 128;
-/// A hold shorter than this may be over within one poll, in a debug build on a busy machine, too.
-const BRIEF: u64 = 200_000;
 /// Powers of two of nanoseconds; the last is about two months.
 const BUCKETS: usize = 53;
-/// Holds that must have come from a stack before it counts as one whose holds are brief.
-const MANY: u64 = 16;
-/// So many are worth a look; later once more, as those who hold for longer may not have been there.
-const TELLING: [u64; 2] = [MANY, 64 * MANY];
 /// Such stacks that a snapshot lists.
 const MAX_BRIEF: usize = 256;
 
@@ -78,7 +73,7 @@ pub(super) fn acquired(stack: StackId, site: &'static Location<'static>) {
 /// True if that makes so many, almost all brief, that the source is worth a look.
 pub(super) fn released(stack: StackId, resource: ResourceId, nanos: u64, elsewhere: bool) -> bool {
     let Some(stats) = known(stack) else { return false };
-    let brief = nanos < BRIEF;
+    let brief = u128::from(nanos) < BRIEF.as_nanos();
     if brief {
         stats.resource.store(resource.0, Relaxed);
         stats.brief.fetch_add(1, Relaxed);
@@ -94,12 +89,8 @@ pub(super) fn released(stack: StackId, resource: ResourceId, nanos: u64, elsewhe
         stats.elsewhere.fetch_add(1, Relaxed);
     }
     let released = stats.released.fetch_add(1, Relaxed) + 1;
-    TELLING.contains(&released) && is_brief(stats.brief.load(Relaxed), released)
-}
-
-/// Almost all of so many: a thread is interrupted anywhere.
-fn is_brief(brief: u64, released: u64) -> bool {
-    released >= MANY && brief >= released - released / 16
+    // Ever more rarely: those who hold for longer may not have been there at the look before.
+    released.is_power_of_two() && are_brief(stats.brief.load(Relaxed), released)
 }
 
 /// A hold from this stack was seen with another actor than who acquired it.
@@ -155,7 +146,7 @@ pub(super) fn of(stacks: impl IntoIterator<Item = StackId>, sites: &mut Sites) -
     let brief = all
         .filter(|(_, stats)| {
             let released = stats.released.load(Relaxed);
-            is_brief(stats.brief.load(Relaxed), released)
+            are_brief(stats.brief.load(Relaxed), released)
         })
         .filter_map(|(at, _)| Some(StackId(u32::try_from(at).ok()? + 1)));
     stacks.extend(brief.take(MAX_BRIEF));

@@ -28,6 +28,8 @@ pub(crate) enum Fault {
     OverRelease,
     /// Two locks are taken in both orders, and nobody happens to meet.
     Inversion,
+    /// The permit is dropped where it is acquired, by those who meant to hold it.
+    ZeroHold,
     /// A future queues, is no longer polled, and its task waits behind it.
     Futurelock,
     /// The same in a set of futures whose loop acquires.
@@ -43,6 +45,7 @@ impl Fault {
         Fault::Unsatisfiable,
         Fault::OverRelease,
         Fault::Inversion,
+        Fault::ZeroHold,
         Fault::Futurelock,
         Fault::UnorderedSet,
     ];
@@ -57,6 +60,7 @@ impl Fault {
             Fault::Unsatisfiable => &[Code::Unsatisfiable],
             Fault::OverRelease => &[Code::OverRelease],
             Fault::Inversion => &[Code::OrderInversion],
+            Fault::ZeroHold => &[Code::ZeroHold],
             Fault::Futurelock | Fault::UnorderedSet => &[Code::Futurelock, Code::Deadlock],
         }
     }
@@ -74,6 +78,7 @@ pub(crate) async fn commit(fault: Fault) {
         Fault::Unsatisfiable => drop(Semaphore::new(3).acquire_many(4).await),
         Fault::OverRelease => over_release().await,
         Fault::Inversion => inversion().await,
+        Fault::ZeroHold => zero_hold().await,
         Fault::Futurelock => futurelock().await,
         Fault::UnorderedSet => unordered_set().await,
     }
@@ -163,6 +168,21 @@ async fn unordered_set() {
     let mut set: FuturesUnordered<_> = (0..3).map(|_| inner(&semaphore)).collect();
     while set.next().await.is_some() {
         inner(&semaphore).await;
+    }
+}
+
+async fn zero_hold() {
+    let semaphore = Arc::new(Semaphore::new(2));
+    let other = Arc::clone(&semaphore);
+    let task = spawn(async move {
+        loop {
+            inner(&other).await;
+            sleep(A_MOMENT).await;
+        }
+    });
+    while !task.is_finished() {
+        let _ = semaphore.acquire().await;
+        sleep(A_MOMENT).await;
     }
 }
 

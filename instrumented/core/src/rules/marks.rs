@@ -72,24 +72,33 @@ pub(super) fn flows_by_line<'a>(flows: impl IntoIterator<Item = &'a Flow>) -> Ve
 
 /// Where those wait who want it, one mark a line.
 pub(super) fn wanted(context: &Context<'_>, r: &Resource, first: &Wait) -> Vec<Mark> {
-    let snapshot = context.now;
     let mut seen = HashSet::new();
     let lines = context.queue(r.id).iter().skip_while(|w| w.id != first.id);
     let lines = lines.filter(|w| seen.insert(w.site)).take(SHOWN);
-    let mark = |wait: &Wait| {
-        Some(Mark {
-            site: snapshot.site(wait.site)?.clone(),
-            label: format!(
-                "{} has been waiting here for {} for {}",
-                words::actor(snapshot, wait.actor),
-                words::wanted(r, wait.units),
-                words::since(snapshot, wait.since)
-            ),
-            primary: false,
-            stack: wait.stack,
-        })
-    };
-    lines.filter_map(mark).collect()
+    lines
+        .filter_map(|wait| waits(context, wait, "", &words::wanted(r, wait.units), false))
+        .collect()
+}
+
+/// Where somebody waits for `what`; `place` is in front of whom, or behind whom, if that matters.
+pub(super) fn waits(
+    context: &Context<'_>,
+    wait: &Wait,
+    place: &str,
+    what: &str,
+    primary: bool,
+) -> Option<Mark> {
+    let snapshot = context.now;
+    Some(Mark {
+        site: snapshot.site(wait.site)?.clone(),
+        label: format!(
+            "{} has been waiting here{place} for {what} for {}",
+            words::actor(snapshot, wait.actor),
+            words::since(snapshot, wait.since)
+        ),
+        primary,
+        stack: wait.stack,
+    })
 }
 
 /// Who else waits.

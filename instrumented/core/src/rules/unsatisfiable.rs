@@ -1,8 +1,9 @@
 //! A wait for more units than there are.
 
+use super::marks::waits;
 use super::{Rule, identity};
 use crate::diagnose::Context;
-use crate::finding::{Code, Finding, Mark, Verdict};
+use crate::finding::{Code, Finding, Verdict};
 use crate::snapshot::{Resource, StackId, Wait};
 use crate::words::{self, count};
 
@@ -28,7 +29,6 @@ fn candidates<'a>(context: &Context<'a>) -> impl Iterator<Item = (&'a Resource, 
 
 fn finding(context: &Context<'_>, r: &Resource, w: &Wait) -> Option<Finding> {
     let snapshot = context.now;
-    let site = snapshot.site(w.site)?.clone();
     let mut notes = vec![words::books(snapshot, r)];
     let stuck = context.stuck();
     let core = stuck
@@ -49,17 +49,7 @@ fn finding(context: &Context<'_>, r: &Resource, w: &Wait) -> Option<Finding> {
             words::resource(r),
             r.capacity()
         ),
-        marks: vec![Mark {
-            site,
-            label: format!(
-                "{} has been waiting here for {} for {}",
-                words::actor(snapshot, w.actor),
-                count(w.units, "permit"),
-                words::since(snapshot, w.since)
-            ),
-            primary: true,
-            stack: w.stack,
-        }],
+        marks: vec![waits(context, w, "", &count(w.units, "permit"), true)?],
         notes,
         help: Some(format!(
             "ask for {} at most, or create it with {}",

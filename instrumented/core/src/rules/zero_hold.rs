@@ -10,7 +10,7 @@ mod tests;
 
 use super::{Rule, of_lines};
 use crate::diagnose::Context;
-use crate::discard::is_brief;
+use crate::discard::{BRIEF, is_brief};
 use crate::finding::{Code, Finding, Mark, Verdict};
 use crate::snapshot::{Hold, Kind, Learned, Resource, StackId};
 use crate::text::age;
@@ -21,9 +21,6 @@ pub(super) const RULE: Rule = Rule { find, stacks };
 
 /// Holds that last at least this long are work under the limit.
 const WORK: Duration = Duration::from_millis(1);
-
-/// What counts as brief where it is counted.
-const BRIEF: Duration = Duration::from_micros(200);
 
 fn find(context: &Context<'_>) -> Vec<Finding> {
     candidates(context).filter_map(|case| finding(context, &case)).collect()

@@ -4,8 +4,8 @@
 //! whom the large request waits for is not one of those that come back in their time.
 
 use crate::diagnose::Context;
-use crate::finding::{Code, Finding, Mark, Verdict};
-use crate::rules::marks::{SHOWN, taken};
+use crate::finding::{Code, Finding, Verdict};
+use crate::rules::marks::{SHOWN, taken, waits};
 use crate::rules::of_lines;
 use crate::snapshot::{ActorId, Hold, Kind, Resource, StackId, Wait};
 use crate::words::{self, count};
@@ -72,34 +72,12 @@ fn finding(context: &Context<'_>, case: &Case<'_>) -> Option<Finding> {
     let small = small.copied().next()?;
     let holds: Vec<&Hold> = case.holds.iter().collect();
     let mut marks = taken(context, r, &holds, false);
-    let site = snapshot.site(front.site)?.clone();
-    let id = of_lines(Code::Starvation, [&site]);
-    marks.push(Mark {
-        site,
-        label: format!(
-            "{} has been waiting here for {} for {}",
-            words::actor(snapshot, front.actor),
-            count(front.units, "permit"),
-            words::since(snapshot, front.since)
-        ),
-        primary: true,
-        stack: front.stack,
-    });
+    let id = of_lines(Code::Starvation, [snapshot.site(front.site)?]);
+    marks.push(waits(context, front, "", &count(front.units, "permit"), true)?);
     let mut seen = HashSet::from([front.site]);
     let lines = std::iter::once(&small).chain(&case.behind).filter(|w| seen.insert(w.site));
-    marks.extend(lines.take(SHOWN).filter_map(|w| {
-        Some(Mark {
-            site: snapshot.site(w.site)?.clone(),
-            label: format!(
-                "{} has been waiting here behind it for {} for {}",
-                words::actor(snapshot, w.actor),
-                count(w.units, "permit"),
-                words::since(snapshot, w.since)
-            ),
-            primary: false,
-            stack: w.stack,
-        })
-    }));
+    let behind = |w: &&Wait| waits(context, w, " behind it", &count(w.units, "permit"), false);
+    marks.extend(lines.take(SHOWN).filter_map(behind));
     let mut notes = vec![words::books(snapshot, r)];
     notes.push(
         "permits go out in the order of the queue: what is free is set aside for the first in it"
